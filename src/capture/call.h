@@ -39,6 +39,9 @@ typedef struct call_about_t {
     uint32_t kernel;       // the name of what it launches; 0: none
     uint64_t result;
     const void *stream; // NULL: none, or the default
+    trace_memory_t memory;
+    const void *address; // if it is about memory, as `bytes`
+    uint64_t bytes;
 } call_about_t;
 
 // Ends a call that was begun, and records it.
@@ -53,9 +56,15 @@ static inline void call_end(uint64_t start, const call_about_t *about)
     record->end = trace_now();
     record->id = number;
     record->submission = (uint64_t)(uintptr_t)about->stream;
+    record->flags = (uint16_t)about->memory;
     record->a[0] = about->result;
     record->a[1] = about->kernel;
     record->a[2] = about->domain;
+    if (about->memory) {
+        record->a[0] = (uint32_t)about->result | (uint64_t)about->domain << 32;
+        record->a[1] = (uint64_t)(uintptr_t)about->address;
+        record->a[2] = about->bytes;
+    }
     trace_put(record, TRACE_CALL);
 }
 

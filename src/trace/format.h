@@ -66,12 +66,14 @@ typedef enum trace_kind_t {
                   // trace_flags
     TRACE_END,    // at start: a submission has ended; flags: the status code
     TRACE_WAIT,   // the host waited: a: points, and the status code it got
-    TRACE_CALL,  // a call into a runtime: name; id: its number, of one process, 0: none; a: what it
-                 // returned; the names of its arguments as text and of its runtime, 0: none
-    TRACE_GPU,   // an operation on a GPU: name; id: queue; submission: the number of the call that
-                 // made it, 0: none; flags: trace_flags; a: trace_shape_t, or bytes of a copy and
-                 // trace_copy_t
-    TRACE_SPAN,  // a span of the application's: name
+    TRACE_CALL,   // a call into a runtime: name; id: its number, of one process, 0: none; flags:
+                  // trace_memory_t; a: what it returned; the names of its arguments as text and of
+                  // its runtime, 0: none. If it is about memory: what it returned (the lower half)
+                  // and the name of its runtime; the address, 0: none; how many bytes
+    TRACE_GPU,    // an operation on a GPU: name; id: queue; submission: the number of the call that
+                  // made it, 0: none; flags: trace_flags; a: trace_shape_t, or bytes of a copy and
+                  // trace_copy_t
+    TRACE_SPAN,   // a span of the application's: name
     TRACE_MARK,  // at start: a moment of the application's, or the GPU's: name; flags: trace_flags,
                  // for the clock
     TRACE_COUNT, // from start on, a counter has another value: name; a[0]: the bits of a double;
@@ -93,6 +95,13 @@ typedef enum trace_op_t {
     TRACE_OP_WAIT, // nothing runs: an allocation waits for memory
     TRACE_OPS,
 } trace_op_t;
+
+// What a call does with memory of a GPU.
+typedef enum trace_memory_t {
+    TRACE_MEMORY_NONE,
+    TRACE_MEMORY_TAKEN,
+    TRACE_MEMORY_GIVEN_BACK,
+} trace_memory_t;
 
 typedef enum trace_copy_t {
     TRACE_COPY_OTHER,
@@ -141,6 +150,17 @@ typedef struct trace_record_t {
     };
 } trace_record_t;
 _Static_assert(sizeof(trace_record_t) == 64, "a record is a cache line");
+
+// The name of the runtime of a call, and what it returned.
+static inline uint32_t trace_call_domain(const trace_record_t *call)
+{
+    return (uint32_t)(call->flags ? call->a[0] >> 32 : call->a[2]);
+}
+
+static inline uint64_t trace_call_result(const trace_record_t *call)
+{
+    return call->flags ? (uint32_t)call->a[0] : call->a[0];
+}
 
 // A name longer than one part continues in the next, which need not follow directly. The last part
 // has a 0. A part may be there twice, if there was no room for all of them at first.

@@ -14,6 +14,7 @@
 #include "tracer/demangle.h"
 #include "tracer/map.h"
 #include "tracer/rocpd.h"
+#include "tracer/usage.h"
 
 enum { NAMES = TRACE_NAMES + 1 }; // and 0
 
@@ -36,6 +37,7 @@ typedef struct loader_t {
     struct {
         uint64_t thread, graph, number; // 0: none
     } node; // of a graph, that the next operation of a GPU that the thread tells of comes from
+    usage_t usage;        // of memory, by calls of HIP
     keel_status_t status; // owned: the first failure
 } loader_t;
 
@@ -141,16 +143,42 @@ static keel_status_t add_submit(loader_t *loader, const reader_record_t *record)
     return map_put(&loader->works, work_key(raw), index);
 }
 
-// The arguments of a call, and what it returned if that is no success.
+// The arguments of a call. Those of one about memory are as rocmProfileData's tools read them.
+static keel_status_t call_given(loader_t *loader, const trace_record_t *raw, uint32_t *args)
+{
+    char text[64];
+    if (!raw->flags) return name_find(loader, raw->a[1], args);
+    if (raw->flags == TRACE_MEMORY_TAKEN)
+        snprintf(text, sizeof text, "ptr(0x%llx) size(0x%llx)", (unsigned long long)raw->a[1],
+                 (unsigned long long)raw->a[2]);
+    else
+        snprintf(text, sizeof text, "ptr(0x%llx)", (unsigned long long)raw->a[1]);
+    return model_text(loader->model, text, args);
+}
+
+// With what it returned, if that is no success.
 static keel_status_t call_args(loader_t *loader, const trace_record_t *raw, uint32_t *args)
 {
     char text[4096 + 64];
-    KEEL_TRY(name_find(loader, raw->a[1], args));
-    if (!raw->a[0]) return NULL;
+    KEEL_TRY(call_given(loader, raw, args));
+    if (!trace_call_result(raw)) return NULL;
     const char *given = model_string(loader->model, *args);
     snprintf(text, sizeof text, "%s%sreturned %lld", given, *given ? " " : "",
-             (long long)raw->a[0]);
+             (long long)trace_call_result(raw));
     return model_text(loader->model, text, args);
+}
+
+// Memory is there when the call that takes it ends, and until the one begins that gives it back:
+// another thread may get the same address from then on.
+static keel_status_t call_memory(loader_t *loader, const reader_record_t *record, uint32_t track)
+{
+    const trace_record_t *raw = record->raw;
+    bool taken = raw->flags == TRACE_MEMORY_TAKEN;
+    if (!raw->flags || !raw->a[1]) return NULL;
+    return usage_add(&loader->usage, (change_t){.ns = taken ? record->end_ns : record->start_ns,
+                                                .address = raw->a[1],
+                                                .bytes = taken ? raw->a[2] : 0,
+                                                .track = track});
 }
 
 static keel_status_t add_call(loader_t *loader, const reader_record_t *record)
@@ -159,9 +187,10 @@ static keel_status_t add_call(loader_t *loader, const reader_record_t *record)
     event_t event = event_of(record, EVENT_CALL);
     uint32_t index;
     KEEL_TRY(name_find(loader, raw->name, &event.name));
-    KEEL_TRY(name_find(loader, raw->a[2], &event.domain));
+    KEEL_TRY(name_find(loader, trace_call_domain(raw), &event.domain));
     KEEL_TRY(call_args(loader, raw, &event.args));
     KEEL_TRY(thread_find(loader, record->thread, &event.track));
+    KEEL_TRY(call_memory(loader, record, event.track));
     KEEL_TRY(model_event(loader->model, event, &index));
     if (index == UINT32_MAX || !raw->id) return NULL;
     // A call that a runtime made of itself may have the number of the one that it is in.
@@ -391,7 +420,7 @@ static keel_status_t file_load(loader_t *loader)
     reader_each(loader->reader, ~(first | none), record_see, loader);
     keel_status_t status = loader->status;
     loader->status = NULL;
-    return status;
+    return status ? status : usage_count(&loader->usage, loader->model, "hip: memory");
 }
 
 // By how much the operations of a device are to be moved so that none begins before the call that
@@ -439,6 +468,7 @@ keel_status_t load_set(model_t *model, const set_t *set)
         mem_free(loader.names);
         map_finish(&loader.calls);
         map_finish(&loader.works);
+        usage_finish(&loader.usage);
     }
     if (!status) status = set_note(model, set);
     for (uint32_t i = device; i < model->device_count; i++)

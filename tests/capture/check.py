@@ -6,6 +6,7 @@ the same, and the trace has each call and each kernel once, as often as the case
 from kernels to calls and times in order. DUMP prints a trace."""
 import collections
 import os
+import re
 import sqlite3
 import subprocess
 import sys
@@ -222,6 +223,16 @@ def check_late(program):
     trace.check_times()
 
 
+def check_memory(trace):
+    """One block is taken and given back: by arguments as rpd2tracing.py reads them, and counted."""
+    args = dict(trace.execute("SELECT apiName, args FROM api WHERE args LIKE 'ptr(%'").fetchall())
+    taken = re.fullmatch(r"ptr\((0x[0-9a-f]+)\) size\((0x[0-9a-f]+)\)", args["hipMalloc"])
+    assert taken and args == {"hipMalloc": taken[0], "hipFree": f"ptr({taken[1]})"}, args
+    values = trace.execute("SELECT value FROM rocpd_monitor WHERE monitorType = 'hip: memory' "
+                           "ORDER BY start").fetchall()
+    assert [float(value) for value, in values] == [int(taken[2], 16), 0], values
+
+
 def check_rtl(program):
     """The environment of rocm-trace-lite: a database for each process, and no more."""
     alone = run(program, {})
@@ -240,6 +251,7 @@ def check_rtl(program):
                 assert ask("SELECT value FROM rocpd_metadata WHERE tag = 'trace_complete'") == "1"
                 assert ask("SELECT count(*) FROM op WHERE description = 'add_one'") == 10
                 assert ask("SELECT count(*) FROM api") == sum(PLAIN.values())
+                check_memory(trace)
             trace.close()
         # One name for all: the second run is added to the first.
         environment["RTL_OUTPUT"] = "all.db"

@@ -59,8 +59,9 @@ static void record_print(void *user, const reader_record_t *record)
         printf("call\t%s\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIu64 "\t%" PRIx64
                "\t%s\t%s\n",
                name_of(reader, raw->name, name), record->start_ns, record->end_ns, record->thread,
-               raw->id, raw->a[0], raw->submission, name_of(reader, raw->a[1], kernel),
-               name_of(reader, raw->a[2], domain));
+               raw->id, trace_call_result(raw), raw->submission,
+               name_of(reader, raw->flags ? 0 : raw->a[1], kernel),
+               name_of(reader, trace_call_domain(raw), domain));
         break;
     case TRACE_GPU: gpu_print(reader, record); break;
     case TRACE_SPAN:

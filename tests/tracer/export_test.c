@@ -190,11 +190,57 @@ static void test_launches(void **state)
     free(text);
 }
 
+// Memory that calls take and give back: their arguments, and a counter.
+static void test_memory(void **state)
+{
+    (void)state;
+    static const struct {
+        trace_memory_t what;
+        uint64_t start, address, bytes;
+    } calls[] = {{TRACE_MEMORY_TAKEN, 100, 0x1000, 0x40},
+                 {TRACE_MEMORY_TAKEN, 200, 0x2000, 0x100},
+                 {TRACE_MEMORY_GIVEN_BACK, 300, 0x1000, 0},
+                 {TRACE_MEMORY_GIVEN_BACK, 400, 0x9000, 0}, // taken before recording began
+                 {TRACE_MEMORY_TAKEN, 500, 0, 0x7000},      // failed
+                 {TRACE_MEMORY_TAKEN, 600, 0x1000, 0x8}};
+    made_begin(&made);
+    made_name(&made, 3, "hipMalloc");
+    made_name(&made, 4, "hipFree");
+    made_name(&made, 5, "hip");
+    for (size_t i = 0; i < sizeof calls / sizeof *calls; i++) {
+        trace_record_t *record = made_add(&made, TRACE_CALL, calls[i].start, calls[i].start + 10);
+        record->name = calls[i].what == TRACE_MEMORY_TAKEN ? 3 : 4;
+        record->flags = (uint16_t)calls[i].what;
+        record->a[0] = 5ull << 32 | (calls[i].address ? 0 : 2);
+        record->a[1] = calls[i].address;
+        record->a[2] = calls[i].bytes;
+    }
+    char *text = export_text(export_chrome);
+    line_is(text, ",\"ts\":0.000,", "\"args\":{\"arguments\":\"ptr(0x1000) size(0x40)\"}}");
+    line_is(text, ",\"ts\":0.600,", "\"args\":{\"arguments\":\"ptr(0x9000)\"}}");
+    line_is(text, ",\"ts\":0.800,",
+            "\"args\":{\"arguments\":\"ptr(0x0) size(0x7000) returned 2\"}}");
+    static const char *const values[] = {
+        ",\"ts\":0.020,\"args\":{\"value\":64}}", ",\"ts\":0.220,\"args\":{\"value\":320}}",
+        ",\"ts\":0.400,\"args\":{\"value\":256}}", ",\"ts\":1.020,\"args\":{\"value\":264}}"};
+    const char *at = text;
+    for (size_t i = 0; i < sizeof values / sizeof *values; i++) {
+        at = strstr(at, "\"cat\":\"counter\",\"name\":\"hip: memory\"");
+        assert_non_null(at);
+        assert_non_null(strstr(at, values[i]));
+        assert_true(strstr(at, values[i]) < at + 120);
+        at = strstr(at, values[i]);
+    }
+    assert_null(strstr(at, "hip: memory"));
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chrome_args), cmocka_unit_test(test_chrome_counters),
         cmocka_unit_test(test_page_most),   cmocka_unit_test(test_launches),
+        cmocka_unit_test(test_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -43,7 +43,24 @@ __attribute__((noinline)) static void hip_end(uint64_t start, hip_index_t index,
                     });
 }
 
-#define CALL(name, stream, kernel, parameters, arguments)                                          \
+// A call that takes memory, if there are bytes, or gives it back.
+__attribute__((noinline)) static void memory_end(uint64_t start, hip_index_t index, int result,
+                                                 const void *stream, const void *address,
+                                                 uint64_t bytes)
+{
+    call_end(start, &(call_about_t){
+                        .name = trace_name_at(&numbers[index], hip_names[index]),
+                        .domain = trace_name_at(&domain, "hip"),
+                        .result = (uint64_t)(uint32_t)result,
+                        .stream = stream,
+                        .memory = bytes ? TRACE_MEMORY_TAKEN : TRACE_MEMORY_GIVEN_BACK,
+                        .address = address,
+                        .bytes = bytes,
+                    });
+}
+
+// `ends` records the call.
+#define WRAP(name, parameters, arguments, ends)                                                    \
     static int wrap_##name parameters                                                              \
     {                                                                                              \
         int(*real) parameters = (int(*) parameters)hip_real(HIP_##name);                           \
@@ -51,10 +68,17 @@ __attribute__((noinline)) static void hip_end(uint64_t start, hip_index_t index,
         uint64_t start = hip_begin();                                                              \
         if (!start) return real arguments;                                                         \
         int result = real arguments;                                                               \
-        hip_end(start, HIP_##name, result, stream, kernel);                                        \
+        ends;                                                                                      \
         return result;                                                                             \
     }                                                                                              \
     EXPORT int name parameters __attribute__((alias("wrap_" #name)));
+#define CALL(name, stream, kernel, parameters, arguments)                                          \
+    WRAP(name, parameters, arguments, hip_end(start, HIP_##name, result, stream, kernel))
+// Where the memory is, is told by a call that succeeds.
+#define MEMORY(name, stream, address, bytes, parameters, arguments)                                \
+    WRAP(name, parameters, arguments,                                                              \
+         memory_end(start, HIP_##name, result, stream, result == HIP_SUCCESS ? (address) : NULL,   \
+                    bytes))
 #include "capture/hip/calls.def"
 #undef CALL
 
