@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: Apache-2.0
-// Plays a HIP 7 that was built with rocprofiler-register: each function that it exports calls what
-// is in its table, which it registers with its first use. It has no GPU: its functions note that
-// they were called.
+// Plays a HIP that was built with rocprofiler-register: each function that it exports calls what is
+// in its table, which it registers with its first use. It has no GPU: its functions note that they
+// were called. PLAYED_HIP is its version, of which those before 7 have a shorter table.
 #include "hip.h"
 
 #include <pthread.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <stdlib.h>
 #include <string.h>
 
-enum { SLOTS = 547, VERSION = 70152 };
+enum { SLOTS = 547, SLOTS_6 = 476, VERSION_7 = 70000, VERSION = 70152 };
 
 typedef void (*slot_fn)(void);
 static struct {
@@ -70,21 +71,23 @@ static int own_launch(const void *config, void *function, void **parameters, voi
 
 static uint32_t import(void)
 {
-    return VERSION;
+    const char *version = getenv("PLAYED_HIP");
+    return version ? (uint32_t)strtoul(version, NULL, 10) : VERSION;
 }
 
 static void table_make(void)
 {
     void *tables[] = {&table};
     uint64_t id = 0;
-    table.size = sizeof table;
+    table.size =
+        import() < VERSION_7 ? sizeof table.size + SLOTS_6 * sizeof(slot_fn) : sizeof table;
     table.slots[215] = (slot_fn)own_malloc;
     table.slots[475] = (slot_fn)own_launch;
     table.slots[488] = (slot_fn)own_batch;
     table.slots[493] = (slot_fn)own_prefetch;
     table.slots[499] = (slot_fn)own_kernel;
     table.slots[516] = (slot_fn)own_function;
-    rocprofiler_register_library_api_table("hip", import, VERSION, tables, 1, &id);
+    rocprofiler_register_library_api_table("hip", import, import(), tables, 1, &id);
 }
 
 static slot_fn slot(int place)
