@@ -49,9 +49,10 @@ const char rocpd_tables[] =
 
 // Busy is the union of the intervals in which operations ran, so that it is never above 1.
 const char rocpd_views[] =
-    "CREATE VIEW api AS SELECT rocpd_api.id, pid, tid, start, end, A.string AS apiName,"
-    " B.string AS args FROM rocpd_api JOIN rocpd_string A ON A.id = apiName_id"
-    " JOIN rocpd_ustring B ON B.id = args_id;"
+    "CREATE VIEW api AS SELECT rocpd_api.id, pid, tid, start, end, D.string AS domain,"
+    " C.string AS category, A.string AS apiName, B.string AS args FROM rocpd_api"
+    " JOIN rocpd_string A ON A.id = apiName_id JOIN rocpd_string C ON C.id = category_id"
+    " JOIN rocpd_string D ON D.id = domain_id JOIN rocpd_ustring B ON B.id = args_id;"
     "CREATE VIEW op AS SELECT rocpd_op.id, gpuId, queueId, sequenceId, start, end,"
     " A.string AS description, B.string AS opType FROM rocpd_op"
     " JOIN rocpd_string A ON A.id = description_id JOIN rocpd_string B ON B.id = opType_id;"

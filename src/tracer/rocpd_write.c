@@ -20,12 +20,15 @@ typedef enum word_t {
     WORD_OTHER,
     WORD_WAIT,
     WORD_MARKER,
+    WORD_RANGE,
+    WORD_MARK,
     WORD_PROCESS,
     WORD_COPY, // and one for each trace_copy_t
     WORDS = WORD_COPY + TRACE_COPIES,
 } word_t;
-static const char *const words[WORDS] = {"",     "KernelExecution", "HostCall",   "Operation",
-                                         "Wait", "UserMarker",      ROCPD_PROCESS};
+static const char *const words[WORDS] = {"",           "KernelExecution", "HostCall", "Operation",
+                                         "Wait",       "UserMarker",      "range",    "mark",
+                                         ROCPD_PROCESS};
 
 // Tables with a row or so for each event, which a tree writes.
 typedef enum large_t {
@@ -116,13 +119,14 @@ static void api_row(const writer_t *writer, db_rows_t *rows, uint32_t index)
     const event_t *event = &writer->model->events[index];
     const track_t *track = &writer->model->tracks[event->track];
     bool is_call = event->kind == EVENT_CALL;
+    word_t of_marker = event->kind == EVENT_MARK ? WORD_MARK : WORD_RANGE;
     db_int(rows, (int64_t)index + 1);
     db_int(rows, rocpd_pid(&writer->model->processes[track->process]));
     db_int(rows, (int64_t)track->number);
     db_int(rows, (int64_t)event->start_ns);
     db_int(rows, (int64_t)event->end_ns);
     db_int(rows, is_call ? text_id(writer, event->name) : word_id(writer, WORD_MARKER));
-    db_int(rows, word_id(writer, WORD_NONE));
+    db_int(rows, word_id(writer, is_call ? WORD_NONE : of_marker));
     db_int(rows, text_id(writer, event->domain));
     db_int(rows, text_id(writer, is_call ? event->args : event->name));
 }

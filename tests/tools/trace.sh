@@ -179,7 +179,8 @@ sql 3 "SELECT value FROM rocpd_metadata WHERE tag = 'schema_version'"
 sql 1 "SELECT value FROM rocpd_metadata WHERE tag = 'trace_complete'"
 sql 1 "SELECT TotalCalls FROM top WHERE Name = 'saxpy'"
 sql 1 "SELECT count(*) FROM kernel WHERE kernelName = 'saxpy' AND sequenceId = 0"
-sql 3 "SELECT count(*) FROM api WHERE apiName = 'keel_queue_submit'"
+sql 3 "SELECT count(*) FROM api WHERE domain = 'keel' AND category = '' AND
+    apiName = 'keel_queue_submit'"
 sql 1 'SELECT Busy > 0 AND Busy <= 1 FROM busy'
 sql 0 'SELECT count(*) FROM rocpd_op WHERE id NOT IN (SELECT op_id FROM rocpd_api_ops)'
 sql 0 'SELECT count(*) FROM rocpd_api_ops JOIN rocpd_api A ON A.id = api_id
