@@ -1,19 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
+#include "metal/hazard_cells.h"
+#include "metal/hazard_held.h"
 #include "metal/hazard_order.h"
 #include "metal/thread.h"
 
 #include <stdlib.h>
 #include <string.h>
-#include <sys/mman.h>
 
 enum { HOST_MOST = 1 << 16 }; // bytes of a buffer in which the host's writes are looked for
-static const unsigned atomic_bit = 1u << 31;
-
-// Who touched a byte last: works, with the bit above if they did so atomically: the writer, and of
-// the readers since then two that nothing orders, or a plain one and an atomic one behind it.
-typedef struct cell_t {
-    unsigned writer, reader, other;
-} cell_t;
+static const unsigned atomic_bit = 1u << 31; // of a work in a cell
 
 // A byte as the GPU saw or left it; only if `is`.
 typedef struct value_t {
@@ -23,7 +18,7 @@ typedef struct value_t {
 
 typedef struct watched_t {
     const buffer_t *buffer;
-    cell_t *cells;   // mapped, one for each byte
+    cells_t cells;   // owned
     value_t *values; // owned; NULL: what the host does is not looked at
     unsigned batch;  // the last one that uses it
 } watched_t;
@@ -63,10 +58,7 @@ static watched_t *find(const char *at)
 void hazard_add(buffer_t *buffer)
 {
     if (!settings()->hazards) return;
-    watched_t fresh = {.buffer = buffer};
-    fresh.cells = mmap(NULL, buffer->length * sizeof(cell_t), PROT_READ | PROT_WRITE,
-                       MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-    if (fresh.cells == MAP_FAILED) die("no memory to look for hazards");
+    watched_t fresh = {.buffer = buffer, .cells = cells_make(buffer->length)};
     if (buffer->mapped && buffer->storage == STORAGE_SHARED && buffer->length <= HOST_MOST)
         fresh.values = make(buffer->length * sizeof(value_t));
     hazard_lock();
@@ -91,7 +83,7 @@ void hazard_remove(buffer_t *buffer)
     unsigned place = 0;
     while (place < count && all[place].buffer != buffer) place++;
     if (place < count) {
-        munmap(all[place].cells, buffer->length * sizeof(cell_t));
+        cells_free(&all[place].cells);
         free(all[place].values);
         memmove(all + place, all + place + 1, (--count - place) * sizeof *all);
     }
@@ -119,7 +111,7 @@ static void check(const watched_t *w, size_t at, unsigned other, bool wrote, acc
 // The host has changed a byte. It must have seen the end of who touched it.
 static void check_host(const watched_t *w, size_t at)
 {
-    const cell_t *cell = &w->cells[at];
+    const cell_t *cell = cell_at(&w->cells, at);
     unsigned touched[] = {cell->writer & ~atomic_bit, cell->reader & ~atomic_bit,
                           cell->other & ~atomic_bit};
     for (int i = 0; i < 3; i++)
@@ -149,7 +141,7 @@ static const snapshot_t *snapshot_of(const watched_t *w)
 // work may have written since is not looked at, nor what the host may have told of by an event.
 static void check_commit(const watched_t *w, size_t at, const snapshot_t *snapshot, access_t access)
 {
-    unsigned writer = w->cells[at].writer;
+    unsigned writer = cell_at(&w->cells, at)->writer;
     if (!snapshot || snapshot->bytes[at] == w->buffer->host[at] || writer & atomic_bit) return;
     if (writer && !work_is_older(writer, snapshot->batch)) return;
     if (batch_is_told(snapshot->batch)) return;
@@ -157,23 +149,22 @@ static void check_commit(const watched_t *w, size_t at, const snapshot_t *snapsh
            "has written since the command buffer was committed");
 }
 
-static void look(const watched_t *w, size_t at, const snapshot_t *snapshot, access_t access)
+static void look(const watched_t *w, size_t at, access_t access)
 {
     value_t *value = &w->values[at];
     char now = w->buffer->host[at];
     if (value->is && value->byte != now) check_host(w, at);
-    check_commit(w, at, snapshot, access);
+    check_commit(w, at, snapshot_of(w), access);
     *value = (value_t){now, access == READS};
 }
 
-static void touch(const watched_t *w, size_t at, const snapshot_t *snapshot, access_t access)
+static void touch(const watched_t *w, size_t at, cell_t *cell, access_t access)
 {
-    cell_t *cell = &w->cells[at];
     unsigned self = work_current(), last = cell->reader & ~atomic_bit;
     bool atomic = access >= READS_ATOMIC, writes = access == WRITES || access == WRITES_ATOMIC;
     if ((cell->writer & ~atomic_bit) == self) return;
     if (!writes && last == self && (atomic || last == cell->reader)) return;
-    if (w->values) look(w, at, snapshot, access);
+    if (w->values) look(w, at, access);
     check(w, at, cell->writer, true, access);
     if (writes) {
         check(w, at, cell->reader, false, access);
@@ -186,17 +177,46 @@ static void touch(const watched_t *w, size_t at, const snapshot_t *snapshot, acc
     }
 }
 
+// Bytes whose values are looked at are touched one by one.
+static void touch_all(watched_t *w, size_t begin, size_t end, access_t access)
+{
+    size_t same;
+    if (end > w->buffer->length) end = w->buffer->length;
+    for (size_t at = begin; at < end; at += same)
+        touch(w, at, cell_need(&w->cells, at, w->values ? at + 1 : end, &same), access);
+}
+
+static void touch_now(const char *at, size_t size, access_t access)
+{
+    watched_t *w = find(at);
+    size_t begin = w ? (size_t)(at - w->buffer->gpu) : 0;
+    if (w) touch_all(w, begin, begin + size, access);
+}
+
+void touches_settle(void)
+{
+    held_settle_all(touch_now);
+}
+
+// A line that a buffer has all of, or nothing of. Not where the host's writes are looked for: these
+// must be found before the work writes.
+static bool can_hold(const watched_t *w, const char *at)
+{
+    const char *begin = at - (uintptr_t)at % HELD_LINE, *last = begin + HELD_LINE - 1;
+    if (find(begin) != w || find(last) != w) return false;
+    return !w || (!w->values && w->buffer->storage != STORAGE_MANAGED);
+}
+
 void hazard_touch(const void *address, size_t size, access_t access)
 {
-    if (!work_current() || grid_is_own(address)) return;
+    const char *at = address;
+    if (!work_current() || held_add(at, size, access) || grid_is_own(at)) return;
     hazard_lock();
-    const watched_t *w = find(address);
-    if (w) {
-        size_t begin = (size_t)((const char *)address - w->buffer->gpu);
-        const snapshot_t *snapshot = w->values ? snapshot_of(w) : NULL;
-        for (size_t i = begin; i < begin + size && i < w->buffer->length; i++)
-            touch(w, i, snapshot, access);
-    }
+    bool holds = access <= WRITES && can_hold(find(at), at);
+    if (holds) held_open(at, touch_now);
+    holds = holds && held_add(at, size, access); // it may reach into the next line
+    if (!holds) held_settle(at, touch_now);      // plain accesses of the same bytes came first
+    if (!holds) touch_now(at, size, access);
     hazard_unlock();
 }
 
@@ -250,7 +270,7 @@ void watch_settle(unsigned batch)
     for (const snapshot_t *s = snapshots; s; s = s->next) {
         const watched_t *w = watched_by(s, batch);
         for (size_t i = 0; w && i < w->buffer->length; i++)
-            if (is_of(w->cells[i].writer, batch) && !w->values[i].is)
+            if (is_of(cell_at(&w->cells, i)->writer, batch) && !w->values[i].is)
                 w->values[i] = (value_t){w->buffer->host[i], true};
     }
 }
@@ -260,7 +280,7 @@ void watch_check(unsigned batch)
     for (const snapshot_t *s = snapshots; s; s = s->next) {
         const watched_t *w = watched_by(s, batch);
         for (size_t i = 0; w && i < w->buffer->length; i++) {
-            const cell_t *cell = &w->cells[i];
+            const cell_t *cell = cell_at(&w->cells, i);
             const value_t *value = &w->values[i];
             bool touched = is_of(cell->writer, batch) || is_of(cell->reader, batch);
             if (touched && value->is && value->byte != w->buffer->host[i]) check_host(w, i);

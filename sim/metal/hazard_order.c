@@ -260,7 +260,11 @@ void hazard_begin(unsigned encoder, bool serial, const char *what, const char *n
 
 void hazard_end(unsigned encoder)
 {
-    if (encoder) current = 0;
+    if (!encoder) return;
+    hazard_lock();
+    touches_settle();
+    current = 0;
+    hazard_unlock();
 }
 
 unsigned work_current(void)

@@ -20,6 +20,8 @@ bool work_is_older(unsigned work, unsigned batch);
 // Whether the host has told the command buffer anything since it was committed, by an event.
 bool batch_is_told(unsigned batch);
 
+void touches_settle(void); // the current work ends
+
 // What is watched of the host: a command buffer is committed, its works have ended, or the host is
 // about to see it; it is gone.
 void watch_begin(unsigned batch);

@@ -6,6 +6,9 @@
 #include <stdatomic.h>
 
 enum { SIZE = 256, UNTRACKED = 1 << 8, MANAGED = 1 << 4, SERIAL = 0, CONCURRENT = 1 };
+enum { LARGE = 1 << 17 }; // the host's writes are not looked for, and touches are held for a while
+
+static size_t size = SIZE; // of buffers
 
 static const char source[] =
     "#include <metal_stdlib>\n"
@@ -45,9 +48,9 @@ static scene_t scene_begin(id device)
                      .library = m_new_library(device, text(source), NULL, NULL),
                      .queue = m_new_queue(device, 8),
                      .other = m_new_queue(device, 8),
-                     .x = m_new_buffer(device, SIZE, UNTRACKED),
-                     .y = m_new_buffer(device, SIZE, UNTRACKED),
-                     .z = m_new_buffer(device, SIZE, UNTRACKED),
+                     .x = m_new_buffer(device, size, UNTRACKED),
+                     .y = m_new_buffer(device, size, UNTRACKED),
+                     .z = m_new_buffer(device, size, UNTRACKED),
                      .fence = m_new_fence(device),
                      .event = m_new_event(device)};
 }
@@ -453,9 +456,51 @@ static void test_host_writes(id device)
     scene_end(&s);
 }
 
+// The same with large buffers.
+#define LARGER(test)                                                                               \
+    static void large_##test(id device)                                                            \
+    {                                                                                              \
+        size = LARGE;                                                                              \
+        test(device);                                                                              \
+    }
+LARGER(dies_no_barrier)
+LARGER(dies_written_after)
+LARGER(dies_cleared)
+LARGER(dies_atomic_and_plain)
+LARGER(dies_plain_before_atomic)
+LARGER(dies_blits)
+LARGER(dies_no_fence)
+LARGER(test_encoders)
+LARGER(test_no_hazards)
+LARGER(test_fence_and_event)
+
+static void all_large(void)
+{
+    static const char on[] = "hazards=1";
+    DIES_WITH(on,
+              "kernel look reads byte 0 of an untracked buffer of 131072 bytes, which kernel bump "
+              "writes: nothing orders",
+              large_dies_no_barrier);
+    DIES_WITH(on,
+              "kernel bump writes byte 0 of an untracked buffer of 131072 bytes, which kernel "
+              "look reads: nothing orders",
+              large_dies_written_after);
+    DIES_WITH(on, "kernel clear writes byte 0", large_dies_cleared);
+    DIES_WITH(on, "which kernel count writes: nothing orders", large_dies_atomic_and_plain);
+    DIES_WITH(on, "kernel count writes byte 0 of an untracked buffer of 131072 bytes, which kernel",
+              large_dies_plain_before_atomic);
+    DIES_WITH(on, "a copy reads byte 248 of an untracked buffer of 131072 bytes, which a fill",
+              large_dies_blits);
+    DIES_WITH(on, "which kernel bump writes: nothing orders", large_dies_no_fence);
+    RUN(on, large_test_encoders);
+    RUN(on, large_test_no_hazards);
+    RUN(on, large_test_fence_and_event);
+}
+
 static void all(void)
 {
     static const char on[] = "hazards=1";
+    all_large();
     DIES_WITH(on,
               "kernel look reads byte 0 of an untracked buffer of 256 bytes, which kernel bump "
               "writes: nothing orders",
