@@ -35,10 +35,10 @@ void metal_residency_make(metal_device_t *device)
 
 void metal_residency_release(metal_device_t *device)
 {
-    lock_enter(&device->lock);
+    lock_enter(&device->set_lock);
     id set = device->residency;
     device->residency = NULL;
-    lock_leave(&device->lock);
+    lock_leave(&device->set_lock);
     mtl_release(device->api, set);
 }
 
@@ -50,11 +50,10 @@ static bool is_shared(const metal_device_t *device, const memory_t *memory)
     return m;
 }
 
-// Under the lock: sets are for one thread at a time, and a change counts when it is committed.
-// A set has each buffer once.
+// Under the lock of the set, which has each buffer once. A change counts when it is committed.
 static void residency_change(metal_device_t *device, const memory_t *memory, bool added)
 {
-    if (!device->residency || (!added && is_shared(device, memory))) return;
+    if (!device->residency) return;
     if (added)
         mtl_add_allocation(device->api, device->residency, memory->buffer);
     else
@@ -62,24 +61,30 @@ static void residency_change(metal_device_t *device, const memory_t *memory, boo
     mtl_commit_set(device->api, device->residency);
 }
 
+// Memory is in the list no longer than in the set.
 static void memory_list(metal_device_t *device, memory_t *memory)
 {
-    lock_enter(&device->lock);
+    lock_enter(&device->set_lock);
     residency_change(device, memory, true);
+    lock_enter(&device->lock);
     memory->next = device->memories;
     memory->link = &device->memories;
     if (memory->next) memory->next->link = &memory->next;
     device->memories = memory;
     lock_leave(&device->lock);
+    lock_leave(&device->set_lock);
 }
 
 static void memory_unlist(metal_device_t *device, memory_t *memory)
 {
+    lock_enter(&device->set_lock);
     lock_enter(&device->lock);
-    residency_change(device, memory, false);
+    bool shared = is_shared(device, memory);
     *memory->link = memory->next;
     if (memory->next) memory->next->link = memory->link;
     lock_leave(&device->lock);
+    if (!shared) residency_change(device, memory, false);
+    lock_leave(&device->set_lock);
 }
 
 uint32_t metal_shared_bits(const metal_device_t *device)

@@ -142,7 +142,8 @@ typedef struct metal_device_t {
     } stamps;
     _Atomic(keel_status_t) failed;   // why it is lost; owned
     bool losing;                     // the worker's
-    lock_t lock;                     // for the list, the set, and spare slices
+    lock_t lock;                     // for the list, and spare slices
+    lock_t set_lock;                 // for the residency set, also while it gets messages
     struct metal_memory_t *memories; // all that buffers have; memory.c
 } metal_device_t;
 
