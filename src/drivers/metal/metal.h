@@ -136,7 +136,7 @@ typedef struct metal_device_t {
             id event; // retained; NULL: none yet
             uint64_t value;
         } order[METAL_SAMPLED * METAL_SLICES]; // of samples and what reads them, for each slice
-        _Atomic bool bad;                      // times were missing
+        _Atomic bool tried, bad;               // the clock was; and times were missing
         uint32_t traced;                       // the clock's number in a trace; 0: none
         uint64_t offset;                       // from the host's clock to it
     } stamps;
@@ -382,6 +382,8 @@ bool metal_is_traced(const metal_run_t *run); // each command has times of its o
 bool metal_trace_begin(metal_run_t *run) KEEL_MUST_USE;
 void metal_trace_end(metal_run_t *run, const keel_command_t *command,
                      const keel_cmd_execute_t *execute);
+// Before it does: true if a sample was encoded, whose end is to tell whether the clock is good.
+bool metal_stamp_try(metal_run_t *run, keel_status_t *status);
 id metal_stamped_encoder(metal_run_t *run, metal_encoder_t kind); // with timed.wanted
 void metal_stamps_settle(metal_run_t *run);                       // a command buffer has ended well
 void metal_stamps_give_back(metal_run_t *run);

@@ -31,7 +31,8 @@ static run_outcome_t timestamp_step(metal_run_t *run, const keel_cmd_timestamp_t
     metal_place_t place;
     if (!run->stuck && metal_stamp_can(run)) {
         if (!run_room_take(&run->base)) return RUN_STARVES;
-        *status = metal_place(&c->target, execute, &place);
+        if (metal_stamp_try(run, status)) return RUN_WAITS;
+        if (!*status) *status = metal_place(&c->target, execute, &place);
         if (!*status) *status = metal_stamp(run, &place);
         return RUN_GOES_ON;
     }

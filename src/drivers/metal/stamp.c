@@ -8,7 +8,7 @@
 //
 // Where there are none, or they tell 0 (macOS 26 has done so), a timestamp is when the command
 // buffer before it has ended (GPUEndTime), and in a trace each command has a command buffer of its
-// own.
+// own. So before the first timestamp of a device the clock is tried, by a sample that goes nowhere.
 #include <string.h>
 
 #include "base/log.h"
@@ -31,7 +31,6 @@ struct metal_stamp_t {
     const keel_cmd_execute_t *execute;
     bool sampled;   // its times are samples, from this one on; else those of its command buffer
     uint32_t index; // in the run's slice
-    uint64_t *word; // of a timestamp, for the host
 };
 
 static bool is_timestamp(const metal_api_t *api, id set)
@@ -92,28 +91,40 @@ static id samples_make(metal_device_t *device)
     return made;
 }
 
-// Under the lock: one more buffer, in slices.
-static void slices_make(metal_device_t *device)
+// A spare slice. `more`: there is none, but there may be one more buffer.
+static bool slice_find(metal_run_t *run, bool *more)
 {
+    metal_device_t *device = metal_run_device(run);
+    lock_enter(&device->lock);
+    bool has = device->stamps.spare_count;
+    if (has) run->slice = device->stamps.spare[--device->stamps.spare_count];
+    if (has) run->samples = device->stamps.buffers[run->slice / METAL_SLICES];
+    *more = !has && device->stamps.made < METAL_SAMPLED;
+    lock_leave(&device->lock);
+    return has;
+}
+
+// One more buffer, in slices. False: others have made the last one meanwhile.
+static bool slices_add(metal_device_t *device, id samples)
+{
+    lock_enter(&device->lock);
     uint32_t made = device->stamps.made;
-    if (made == METAL_SAMPLED) return;
-    id samples = samples_make(device);
-    if (!samples) return;
-    device->stamps.buffers[device->stamps.made++] = samples;
-    for (uint32_t i = 0; i < METAL_SLICES; i++)
+    bool fits = made < METAL_SAMPLED;
+    if (fits) device->stamps.buffers[device->stamps.made++] = samples;
+    for (uint32_t i = 0; fits && i < METAL_SLICES; i++)
         device->stamps.spare[device->stamps.spare_count++] = (uint16_t)(made * METAL_SLICES + i);
+    lock_leave(&device->lock);
+    return fits;
 }
 
 static bool slice_take(metal_run_t *run)
 {
     metal_device_t *device = metal_run_device(run);
-    lock_enter(&device->lock);
-    if (!device->stamps.spare_count) slices_make(device);
-    bool has = device->stamps.spare_count;
-    if (has) run->slice = device->stamps.spare[--device->stamps.spare_count];
-    if (has) run->samples = device->stamps.buffers[run->slice / METAL_SLICES];
-    lock_leave(&device->lock);
-    return has;
+    bool more;
+    if (slice_find(run, &more)) return true;
+    id samples = more ? samples_make(device) : NULL;
+    if (samples && !slices_add(device, samples)) mtl_release(device->api, samples);
+    return samples && slice_find(run, &more);
 }
 
 static bool stamps_need(metal_run_t *run)
@@ -194,10 +205,9 @@ bool metal_stamp_can(metal_run_t *run)
     return !run->guarded && samples_need(run, 1);
 }
 
-keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target)
+static keel_status_t sample_encode(metal_run_t *run)
 {
     metal_device_t *device = metal_run_device(run);
-    uint32_t index = run->sampled;
     struct metal_memory_t *memory;
     KEEL_TRY(metal_stage(run, METAL_WORD, &memory)); // an encoder that does nothing has no time
     run->timed.both = false;
@@ -205,9 +215,22 @@ keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target)
     KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
     mtl_fill_buffer(device->api, run->encoder, metal_memory_buffer(memory),
                     (metal_range_t){0, METAL_WORD}, 0);
-    run->stamps[run->stamp_count++] =
-        (metal_stamp_t){.sampled = true, .index = index, .word = target->data};
+    run->stamps[run->stamp_count++] = (metal_stamp_t){.sampled = true, .index = run->sampled};
     run->sampled++;
+    return NULL;
+}
+
+bool metal_stamp_try(metal_run_t *run, keel_status_t *status)
+{
+    if (atomic_load(&metal_run_device(run)->stamps.tried)) return false;
+    *status = sample_encode(run);
+    return !*status;
+}
+
+keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target)
+{
+    uint32_t index = run->sampled;
+    KEEL_TRY(sample_encode(run));
     return stamp_resolve(run, index, target);
 }
 
@@ -258,19 +281,19 @@ static bool is_time(uint64_t time)
     return time != 0 && time != UINT64_MAX;
 }
 
-// Times are missing, so the GPU's clock is used no more. A timestamp becomes when all was over.
-static void stamp_mend(metal_run_t *run, const metal_stamp_t *stamp)
+// Whether the GPU's clock is used from now on. The first sample that is missing decides.
+static void clock_judge(metal_device_t *device, bool good)
 {
-    if (!atomic_exchange(&metal_run_device(run)->stamps.bad, true))
+    atomic_store(&device->stamps.tried, true);
+    if (!good && !atomic_exchange(&device->stamps.bad, true))
         log_say(KEEL_LOG_WARNING, "the GPU tells no times: timestamps are the host's from here on");
-    if (stamp->word && !is_time(*stamp->word)) *stamp->word = run->ended_ns;
 }
 
 static void stamp_settle(metal_run_t *run, const metal_stamp_t *stamp, const uint64_t *times)
 {
     const uint64_t offset = metal_run_device(run)->stamps.offset; // of the clocks
     bool good = stamp->sampled && times && is_time(times[stamp->index]);
-    if (stamp->sampled && !good) stamp_mend(run, stamp);
+    if (stamp->sampled) clock_judge(metal_run_device(run), good);
     if (!stamp->command) return;
     if (good)
         stamp_trace(run, stamp, times[stamp->index], times[stamp->index + 1]);
