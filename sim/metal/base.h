@@ -59,7 +59,7 @@ typedef struct settings_t {
     unsigned lack_count;
     rule_t kill;          // counted over committed command buffers
     rule_t lose;          // with that message all devices go
-    rule_t xpc;           // counted over texts that are compiled: the compiler's process goes
+    rule_t xpc;           // counted over texts and pipelines: the compiler's process goes
     counters_t *counters; // NULL: they are not asked for
     size_t tally_room;
     uint64_t indirect_threads; // of a group of a pipeline for indirect commands, at most

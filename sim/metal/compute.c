@@ -251,6 +251,7 @@ static void check_bound(const void *self, sel_t cmd, const bindings_t *set)
         if (bound->buffer) object_check(self, cmd, bound->buffer, &MTLBuffer);
         total += set->group_lengths[i];
     }
+    total += entry->group_bytes;
     if (total > GROUP_MEMORY)
         misuse(self, cmd, "%lu bytes of threadgroup memory, at most %d", total, GROUP_MEMORY);
 }

@@ -200,7 +200,7 @@ static void *device_library_of_data(device_t *self, sel_t cmd, data_t *data, voi
 static void *device_pipeline(device_t *self, sel_t cmd, function_t *function, void **error)
 {
     object_check(self, cmd, function, &MTLFunction);
-    return pipeline_new(function);
+    return pipeline_new(function, error);
 }
 
 static void *device_pipeline_of(device_t *self, sel_t cmd, pipeline_descriptor_t *descriptor,
@@ -209,8 +209,8 @@ static void *device_pipeline_of(device_t *self, sel_t cmd, pipeline_descriptor_t
     object_check(self, cmd, descriptor, &MTLComputePipelineDescriptor);
     if (options || reflection) misuse(self, cmd, "no reflection is known here");
     if (!descriptor->function) misuse(self, cmd, "the descriptor has no function");
-    pipeline_t *pipeline = pipeline_new(descriptor->function);
-    pipeline->indirect = descriptor->indirect;
+    pipeline_t *pipeline = pipeline_new(descriptor->function, error);
+    if (pipeline) pipeline->indirect = descriptor->indirect;
     return pipeline;
 }
 

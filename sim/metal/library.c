@@ -4,6 +4,7 @@
 #include "metal/argument.h"
 #include "metal/foundation.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -29,17 +30,25 @@ library_t *library_new(const char *source, bool fast, void **error)
     return library;
 }
 
+static void *refuse(void **error, unsigned code, const char *text)
+{
+    if (error) *error = object_autorelease(error_new("MTLLibraryErrorDomain", code, text));
+    return NULL;
+}
+
 // Apple's compiler is a process of its own, which may go.
+static bool compiler_goes(void)
+{
+    static atomic_uint_fast64_t asked;
+    return rule_means(&settings()->xpc, atomic_fetch_add(&asked, 1) + 1);
+}
+
+static const char gone[] =
+    "Compiler encountered an internal error: XPC_ERROR_CONNECTION_INTERRUPTED";
+
 library_t *library_compile(const char *source, bool fast, void **error)
 {
-    static atomic_uint_fast64_t compiled;
-    if (!rule_means(&settings()->xpc, atomic_fetch_add(&compiled, 1) + 1))
-        return library_new(source, fast, error);
-    if (error)
-        *error = object_autorelease(
-            error_new("MTLLibraryErrorDomain", INTERNAL,
-                      "Compiler encountered an internal error: XPC_ERROR_CONNECTION_INTERRUPTED"));
-    return NULL;
+    return compiler_goes() ? refuse(error, INTERNAL, gone) : library_new(source, fast, error);
 }
 
 static void *options_new(class_t *self, sel_t cmd)
@@ -167,8 +176,15 @@ class_t MTLFunction = {.name = "MTLFunction",
                        .dealloc = function_dealloc,
                        .methods = function_methods};
 
-pipeline_t *pipeline_new(function_t *function)
+pipeline_t *pipeline_new(function_t *function, void **error)
 {
+    unsigned long bytes = function->entry->group_bytes;
+    char text[128];
+    if (compiler_goes()) return refuse(error, INTERNAL, gone);
+    snprintf(text, sizeof text,
+             "Threadgroup memory size (%lu) exceeds the maximum threadgroup memory allowed (%d)",
+             bytes, GROUP_MEMORY);
+    if (bytes > GROUP_MEMORY) return refuse(error, COMPILE_FAILURE, text);
     pipeline_t *pipeline = object_new(&MTLComputePipelineState);
     pipeline->function = object_retain(function);
     return pipeline;
@@ -196,6 +212,11 @@ static unsigned long pipeline_max_threads(pipeline_t *self, sel_t cmd)
     return pipeline_threads(self);
 }
 
+static unsigned long pipeline_bytes(pipeline_t *self, sel_t cmd)
+{
+    return self->function->entry->group_bytes;
+}
+
 static unsigned long pipeline_width(pipeline_t *self, sel_t cmd)
 {
     return LANES;
@@ -203,6 +224,7 @@ static unsigned long pipeline_width(pipeline_t *self, sel_t cmd)
 
 static method_t pipeline_methods[] = {METHOD("maxTotalThreadsPerThreadgroup", pipeline_max_threads),
                                       METHOD("threadExecutionWidth", pipeline_width),
+                                      METHOD("staticThreadgroupMemoryLength", pipeline_bytes),
                                       METHOD("supportIndirectCommandBuffers", pipeline_indirect),
                                       METHODS_END};
 class_t MTLComputePipelineState = {.name = "MTLComputePipelineState",

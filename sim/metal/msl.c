@@ -5,6 +5,7 @@
 #include "metal/msl.h"
 
 #include "metal/compile.h"
+#include "metal/static.h"
 
 #include <ctype.h>
 #include <dlfcn.h>
@@ -245,6 +246,7 @@ static bool load(code_t *code, const char *path)
         snprintf(name, sizeof name, "sim_entry_%s", entry->name);
         *(void **)&entry->run = dlsym(code->handle, name);
         if (!entry->run) return false;
+        entry->group_bytes = static_memory(path, entry->name);
     }
     return true;
 }

@@ -15,6 +15,7 @@ typedef struct entry_t {
     uint8_t aligned[BUFFERS];   // what an offset must be a multiple of; 0: it is not known
     uint32_t constants;         // bits of the indices in `constant` memory
     unsigned threads;           // that a group may have
+    unsigned long group_bytes;  // of threadgroup variables
     struct entry_t *next;
 } entry_t;
 

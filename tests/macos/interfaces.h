@@ -124,6 +124,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 @protocol MTLComputePipelineState
 - (NSUInteger)maxTotalThreadsPerThreadgroup;
 - (NSUInteger)threadExecutionWidth;
+- (NSUInteger)staticThreadgroupMemoryLength;
 @end
 
 @protocol MTLCommandEncoder
@@ -170,6 +171,7 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 - (void)setComputePipelineState:(id<MTLComputePipelineState>)state;
 - (void)setBuffer:(id<MTLBuffer>)buffer offset:(NSUInteger)offset atIndex:(NSUInteger)index;
 - (void)setBytes:(const void *)bytes length:(NSUInteger)length atIndex:(NSUInteger)index;
+- (void)setThreadgroupMemoryLength:(NSUInteger)length atIndex:(NSUInteger)index;
 - (void)useResource:(id<MTLResource>)resource usage:(MTLResourceUsage)usage;
 - (void)useResources:(const id<MTLResource> *)resources
                count:(NSUInteger)count

@@ -88,7 +88,7 @@ static keel_status_t pipeline_make(metal_device_t *device, id library, const cha
     const metal_api_t *api = device->api;
     id error = NULL;
     id function = mtl_new_function(api, library, mtl_string(api, api->string_class, name));
-    if (function) *made = mtl_new_pipeline(api, device->device, function, &error);
+    if (function) *made = metal_state_make(device, function, &error);
     mtl_release(api, function);
     return *made ? NULL : refusal(api, name, error);
 }
@@ -96,9 +96,7 @@ static keel_status_t pipeline_make(metal_device_t *device, id library, const cha
 keel_status_t metal_builtins_make(metal_device_t *device)
 {
     const metal_api_t *api = device->api;
-    id error = NULL;
-    id text = mtl_string(api, api->string_class, source);
-    id library = mtl_new_library(api, device->device, text, NULL, &error);
+    id error = NULL, library = metal_library_make(device, source, NULL, &error);
     if (!library) return refusal(api, "library", error);
     keel_status_t status = NULL;
     for (int i = 0; i < METAL_BUILTINS && !status; i++)

@@ -175,6 +175,26 @@ static keel_status_t threads_check(const keel_cmd_dispatch_t *c)
         most);
 }
 
+// Other kernels than those written by hand have no name for it.
+unsigned long metal_local_of(const keel_cmd_dispatch_t *c)
+{
+    enum { UNIT = 16 };
+    uint32_t extra = c->local_memory - c->executable->entries[c->entry].local_memory;
+    bool named = !((const metal_kernel_t *)c->kernel)->launched;
+    return named ? (unsigned long)metal_round_up(extra, UNIT) : 0;
+}
+
+static keel_status_t local_check(const metal_run_t *run, const keel_cmd_dispatch_t *c)
+{
+    const metal_kernel_t *kernel = c->kernel;
+    unsigned long most = metal_run_device(run)->base.caps.max_local_memory;
+    unsigned long extra = metal_local_of(c), own = kernel->code->local;
+    if (!extra || (own <= most && extra <= most - own)) return NULL;
+    return KEEL_ERROR(KEEL_OUT_OF_RANGE,
+                      "local_memory: %lu bytes and %lu that '%s' declares; the device has %lu",
+                      extra, own, c->executable->entries[c->entry].name, most);
+}
+
 static keel_status_t arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
                                    const keel_cmd_execute_t *execute, const unsigned char *block,
                                    uint32_t size)
@@ -194,6 +214,7 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
     uint32_t groups[3] = {0}, size = 0;
     metal_place_t counts = {0};
     KEEL_TRY(threads_check(c));
+    KEEL_TRY(local_check(run, c));
     if (metal_dispatch_counts(c, execute)) {
         KEEL_TRY(counts_read(run, c, execute, &counts));
     } else {
@@ -205,6 +226,7 @@ keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *c,
     KEEL_TRY(bindings_use(run, c, execute));
     if (c->raw) KEEL_TRY(patches_use(run, c, execute));
     metal_pipeline_set(run, kernel->code->state);
+    metal_local_set(run, metal_local_of(c));
     KEEL_TRY(arguments_set(run, c, execute, block, size));
     launch(run, c, groups, &counts);
     return NULL;

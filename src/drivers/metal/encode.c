@@ -75,6 +75,7 @@ static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
     run->base.barrier = false;
     run->pipeline = run->variables = NULL;
     run->named = NULL;
+    run->local = 0;
     memset(run->used, 0, sizeof run->used);
     if (run->fenced) mtl_wait_for_fence(api, run->encoder, run->fence);
     metal_ahead_fences(run);
@@ -101,6 +102,14 @@ void metal_pipeline_set(metal_run_t *run, id pipeline)
     if (run->pipeline == pipeline) return;
     run->pipeline = pipeline;
     mtl_set_pipeline(metal_run_device(run)->api, run->encoder, pipeline);
+    metal_local_set(run, 0); // that was the other's
+}
+
+void metal_local_set(metal_run_t *run, unsigned long bytes)
+{
+    if (run->local == bytes) return;
+    run->local = bytes;
+    mtl_set_local(metal_run_device(run)->api, run->encoder, bytes, 0);
 }
 
 // What the kernels of builtin.c take at index 1.

@@ -86,7 +86,7 @@ static bool dispatch_is_fixed(const keel_cmd_dispatch_t *c)
     const metal_kernel_t *kernel = c->kernel;
     const keel_patch_t *patches = command_patches(c);
     bool encoded = takes_arguments(c) && metal_device(c->executable->device)->encoded;
-    bool fixed = c->counts_kind == KEEL_COUNTS_DIRECT && !encoded;
+    bool fixed = c->counts_kind == KEEL_COUNTS_DIRECT && !encoded && !metal_local_of(c);
     for (uint16_t i = 0; fixed && i < c->binding_count; i++) fixed = is_fixed(&c->bindings[i]);
     for (uint16_t i = 0; fixed && i < c->patch_count; i++) fixed = is_fixed(&patches[i].ref);
     return fixed && metal_threads_fit(c, kernel->code->threads);

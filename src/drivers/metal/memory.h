@@ -33,9 +33,4 @@ keel_status_t metal_memory_attach(keel_buffer_t *buffer, id made, uint64_t insid
 keel_status_t metal_memory_attach_alias(keel_buffer_t *buffer, id made,
                                         uint64_t inside) KEEL_MUST_USE;
 
-static inline uint64_t metal_round_up(uint64_t value, uint64_t to)
-{
-    return (value + to - 1) / to * to;
-}
-
 #endif

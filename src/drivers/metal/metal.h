@@ -181,6 +181,7 @@ struct metal_run_t {
     metal_encoder_t kind;
     id pipeline;         // that the encoder has; NULL: none
     id variables;        // at their index; NULL: none
+    unsigned long local; // bytes of threadgroup memory at index 0
     id used[METAL_USED]; // buffers that it has made resident
     uint32_t use_next;
     const void *named;                  // of these, whose indirect commands
@@ -235,6 +236,11 @@ static inline metal_queue_t *metal_queue(const keel_queue_t *queue)
 static inline metal_device_t *metal_run_device(const metal_run_t *run)
 {
     return metal_device(run->base.submission.queue->device);
+}
+
+static inline uint64_t metal_round_up(uint64_t value, uint64_t to)
+{
+    return (value + to - 1) / to * to;
 }
 
 // Pages that were mapped for a buffer of Metal's, which ends them when it goes.
@@ -355,6 +361,8 @@ keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MU
 // Ends the open encoder: others follow it.
 keel_status_t metal_encoder_hand_over(metal_run_t *run) KEEL_MUST_USE;
 void metal_pipeline_set(metal_run_t *run, id pipeline);
+// Threadgroup memory at index 0, until another pipeline is set.
+void metal_local_set(metal_run_t *run, unsigned long bytes);
 
 // Copies between places of one length, behind what the last barrier is for.
 keel_status_t metal_encode_copy(metal_run_t *run, const metal_place_t *source,
@@ -374,6 +382,8 @@ keel_status_t metal_device_clock(keel_device_t *device, uint64_t *now_ns);
 void metal_clock_trace(metal_device_t *device); // for a trace: at the begin, and at the end
 // Whether the GPU can write a timestamp in the command buffer at hand; and has it do so.
 bool metal_stamp_can(metal_run_t *run);
+// Before it does: true if a sample was encoded, whose end is to tell whether the clock is good.
+bool metal_stamp_try(metal_run_t *run, keel_status_t *status);
 keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target) KEEL_MUST_USE;
 // In place of that, when what comes before has ended.
 uint64_t metal_stamp_late(const metal_run_t *run);
@@ -382,8 +392,6 @@ bool metal_is_traced(const metal_run_t *run); // each command has times of its o
 bool metal_trace_begin(metal_run_t *run) KEEL_MUST_USE;
 void metal_trace_end(metal_run_t *run, const keel_command_t *command,
                      const keel_cmd_execute_t *execute);
-// Before it does: true if a sample was encoded, whose end is to tell whether the clock is good.
-bool metal_stamp_try(metal_run_t *run, keel_status_t *status);
 id metal_stamped_encoder(metal_run_t *run, metal_encoder_t kind); // with timed.wanted
 void metal_stamps_settle(metal_run_t *run);                       // a command buffer has ended well
 void metal_stamps_give_back(metal_run_t *run);
@@ -416,6 +424,8 @@ bool metal_dispatch_reads(const keel_cmd_dispatch_t *command);
 keel_status_t metal_block_make(const keel_cmd_dispatch_t *command,
                                const keel_cmd_execute_t *execute, const uint32_t groups[3],
                                unsigned char *block, uint32_t *size) KEEL_MUST_USE;
+// Threadgroup memory that the dispatch adds, as Metal takes it.
+unsigned long metal_local_of(const keel_cmd_dispatch_t *command);
 // Whether its groups have no more threads than `most`, which a pipeline takes.
 bool metal_threads_fit(const keel_cmd_dispatch_t *command, unsigned long most);
 
@@ -463,6 +473,12 @@ keel_status_t metal_executable_global(keel_executable_t *executable, const char 
                                       keel_external_buffer_t *where);
 keel_status_t metal_executable_write(keel_executable_t *executable,
                                      const keel_external_buffer_t *where, const void *data);
+
+// compile.c
+// Retained; NULL with an error: Metal makes none.
+id metal_library_make(metal_device_t *device, const char *text, id options, id *error);
+id metal_state_make(metal_device_t *device, id function, id *error); // a pipeline
+id metal_state_make_indirect(metal_device_t *device, id function);   // for indirect commands
 
 // builtin.c
 keel_status_t metal_builtins_make(metal_device_t *device) KEEL_MUST_USE;

@@ -62,21 +62,11 @@ static keel_status_t state_make(metal_device_t *device, id library, const char *
     id error = NULL, name = mtl_string(api, api->string_class, function_name);
     pipeline->function = mtl_new_function(api, library, name);
     if (!pipeline->function) return refusal(pipeline->name, "the text has no such kernel");
-    pipeline->state = mtl_new_pipeline(api, device->device, pipeline->function, &error);
+    pipeline->state = metal_state_make(device, pipeline->function, &error);
     if (!pipeline->state) return refusal(pipeline->name, metal_text(api, error));
     pipeline->threads = mtl_pipeline_threads(api, pipeline->state);
+    pipeline->local = mtl_pipeline_local(api, pipeline->state);
     return NULL;
-}
-
-static id indirect_make(metal_device_t *device, const metal_pipeline_t *pipeline)
-{
-    const metal_api_t *api = device->api;
-    id error = NULL, descriptor = mtl_new(api, api->objc_getClass("MTLComputePipelineDescriptor"));
-    mtl_set_function(api, descriptor, pipeline->function);
-    mtl_set_indirect(api, descriptor, true);
-    id made = mtl_new_pipeline_of(api, device->device, descriptor, 0, NULL, &error);
-    mtl_release(api, descriptor);
-    return made;
 }
 
 // Whether it is known what Metal makes of it, and that.
@@ -94,7 +84,7 @@ id metal_pipeline_indirect(metal_device_t *device, metal_pipeline_t *pipeline)
 {
     id state = NULL;
     if (indirect_is_known(pipeline, &state)) return state;
-    id made = indirect_make(device, pipeline);
+    id made = metal_state_make_indirect(device, pipeline->function);
     lock_enter(&pipeline->lock);
     bool first = !pipeline->indirect;
     if (first) pipeline->indirect = made;
@@ -150,10 +140,9 @@ keel_status_t metal_module_find(cache_item_t *item, const char *name, metal_pipe
 static keel_status_t library_make(metal_device_t *device, const char *text, id *library)
 {
     const metal_api_t *api = device->api;
-    id error = NULL, source = mtl_string(api, api->string_class, text);
-    id options = mtl_new(api, api->options_class);
+    id error = NULL, options = mtl_new(api, api->options_class);
     mtl_set_fast_math(api, options, false);
-    *library = mtl_new_library(api, device->device, source, options, &error);
+    *library = metal_library_make(device, text, options, &error);
     mtl_release(api, options);
     if (*library) return NULL;
     return KEEL_ERROR(KEEL_CORRUPT, "Metal does not compile the text: %s", metal_text(api, error));

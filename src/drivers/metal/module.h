@@ -11,6 +11,7 @@ typedef struct metal_pipeline_t {
     char *name;               // of the function, or of SPIR-V's entry point; owned
     id state;                 // MTLComputePipelineState, retained
     unsigned long threads;    // that a group of it may have
+    unsigned long local;      // bytes of threadgroup memory that its kernel declares
     bool sizes;               // it wants to know how long what its argument buffer has is
     id function;              // retained
     lock_t lock;              // for what is below

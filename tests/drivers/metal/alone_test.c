@@ -139,6 +139,101 @@ static void crowded(void)
     device_close(device);
 }
 
+// Threadgroup memory: `turn` takes what the dispatch gives, `full` has all there is.
+static const char locals[] =
+    "#include <metal_stdlib>\n"
+    "using namespace metal;\n"
+    "kernel void turn(constant ulong &y [[buffer(0)]], threadgroup uint *t [[threadgroup(0)]],\n"
+    "                 uint i [[thread_position_in_threadgroup]],\n"
+    "                 uint n [[threads_per_threadgroup]], uint at [[thread_position_in_grid]])\n"
+    "{\n"
+    "    t[i] = at;\n"
+    "    threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+    "    ((device uint *)y)[at] = t[n - 1 - i];\n"
+    "}\n"
+    "kernel void full(constant ulong &y [[buffer(0)]], uint at [[thread_position_in_grid]])\n"
+    "{\n"
+    "    threadgroup uint t[8192];\n"
+    "    t[at % 8192] = at;\n"
+    "    threadgroup_barrier(mem_flags::mem_threadgroup);\n"
+    "    ((device uint *)y)[at] = t[(at ^ 1) % 8192];\n"
+    "}\n";
+
+static keel_op_t local_op(keel_executable_t *executable, const char *name, uint32_t local,
+                          const keel_patch_t *patch)
+{
+    static const uint64_t block;
+    keel_op_t op = raw_op(find(executable, name), GROUP, &block, sizeof block);
+    op.as.dispatch.local_memory = local;
+    return keel_op_patched(op, patch, 1);
+}
+
+// Kernels of the driver's own and others come between, and have none of it.
+static void local(void)
+{
+    keel_device_t *device = device_open();
+    keel_executable_t *executable = load(device, locals, sizeof locals - 1);
+    keel_buffer_t *y = buffer_create(device, COUNT * 4), *z = buffer_create(device, 8);
+    keel_patch_t patch = {0, keel_whole(y)};
+    keel_op_t turn = local_op(executable, "turn", GROUP * 4, &patch);
+    keel_op_t ops[] = {turn,
+                       keel_op_barrier(),
+                       local_op(executable, "full", 0, &patch),
+                       keel_op_fill(keel_span(z, 1, 3), 7, 1),
+                       keel_op_barrier(),
+                       turn,
+                       keel_op_barrier(),
+                       local_op(executable, "turn", 32768, &patch)};
+    keel_point_t done;
+    uint32_t words[COUNT];
+    assert_null(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops,
+                                  sizeof ops / sizeof *ops, KEEL_NO_SIGNALS, &done));
+    ok(done);
+    assert_null(keel_buffer_read(y, 0, words, sizeof words));
+    for (uint32_t i = 0; i < COUNT; i++)
+        assert_int_equal(words[i], i / GROUP * GROUP + GROUP - 1 - i % GROUP);
+    keel_status_t status =
+        wait_for(submit(device, KEEL_NO_WAITS, local_op(executable, "full", 4, &patch)));
+    assert_int_equal(keel_status_code(status), KEEL_OUT_OF_RANGE);
+    keel_status_release(status);
+    keel_buffer_release(y);
+    keel_buffer_release(z);
+    keel_executable_release(executable);
+    device_close(device);
+}
+
+static void lost_once(void)
+{
+    keel_device_t *device = device_open();
+    keel_executable_t *executable = load(device, source, sizeof source - 1);
+    scale_run(device, executable);
+    keel_executable_release(executable);
+    device_close(device);
+}
+
+// Apple's compiler goes once: with each of the two texts, and with a pipeline of each kernel, of
+// the driver's own and others. The program does not see it.
+static void test_lost_once(void **state)
+{
+    (void)state;
+    for (unsigned number = 1; number <= 12; number++) {
+        char settings[16];
+        snprintf(settings, sizeof settings, "xpc=%u", number);
+        run_with(settings, lost_once);
+    }
+}
+
+static void lost_for_good(void)
+{
+    keel_device_t *device = NULL;
+    keel_status_t status = device_try_open("0", &device);
+    assert_non_null(status);
+    if (!strstr(keel_status_message(status), "XPC_ERROR_CONNECTION_INTERRUPTED"))
+        fail_msg("%s", keel_status_message(status));
+    keel_status_release(status);
+    while (sim_objects(NULL)) sched_yield();
+}
+
 static void refused(void)
 {
     static const struct {
@@ -149,6 +244,9 @@ static void refused(void)
         {"MTLB kernel void k() { wrong; }", "Metal does not take the library", KEEL_CORRUPT},
         {"// no kernel", "the library has no kernel", KEEL_CORRUPT},
         {"none of these", "no text with a kernel", KEEL_CORRUPT},
+        {"#include <metal_stdlib>\nkernel void k(device uint *x [[buffer(0)]])\n"
+         "{ threadgroup uint t[8193]; t[*x] = 1; *x = t[*x + 1]; }",
+         "pipeline of 'k': Threadgroup memory size (32772) exceeds", KEEL_CORRUPT},
         {"BC\xc0\xde", "it is bitcode; the device needs msl, metallib or spirv", KEEL_UNSUPPORTED},
     };
     keel_device_t *device = device_open();
@@ -189,6 +287,18 @@ static void test_crowded(void **state)
     run_with("", crowded);
 }
 
+static void test_local(void **state)
+{
+    (void)state;
+    run_with("seed=4", local);
+}
+
+static void test_lost_for_good(void **state)
+{
+    (void)state;
+    run_with("xpc=1+", lost_for_good);
+}
+
 static void test_refused(void **state)
 {
     (void)state;
@@ -198,9 +308,10 @@ static void test_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_text),    cmocka_unit_test(test_compiled),
-        cmocka_unit_test(test_large),   cmocka_unit_test(test_crowded),
-        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_text),      cmocka_unit_test(test_compiled),
+        cmocka_unit_test(test_large),     cmocka_unit_test(test_crowded),
+        cmocka_unit_test(test_refused),   cmocka_unit_test(test_local),
+        cmocka_unit_test(test_lost_once), cmocka_unit_test(test_lost_for_good),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
