@@ -22,9 +22,10 @@ static counters_t *counters;
 const vendor_t *fault_vendor(const char *uri)
 {
     static const vendor_t vendors[] = {
-        {"cuda", "KEEL_SIM_CUDA", NULL, false, ':'},
-        {"hip", "KEEL_SIM_HIP", "KEEL_SIM_SEED", true, ':'},
-        {"metal", "KEEL_SIM_METAL", NULL, false, '/'},
+        {"amdgpu", "KEEL_SIM_HSA", "KEEL_SIM_SEED", true, ":", ":4104"},
+        {"cuda", "KEEL_SIM_CUDA", NULL, false, ":", ":2"},
+        {"hip", "KEEL_SIM_HIP", "KEEL_SIM_SEED", true, ":", ":2"},
+        {"metal", "KEEL_SIM_METAL", NULL, false, "/", ""},
     };
     size_t length = strcspn(uri, ":");
     for (size_t i = 0; i < sizeof vendors / sizeof *vendors; i++) {
@@ -68,11 +69,10 @@ void fault_install(const settings_t *settings, const job_t *job)
         snprintf(rest, room, "seed=%llu", (unsigned long long)job->seed);
     } else if (job->fail_at) {
         const char *symbol = job->symbol ? job->symbol : "";
-        const char mark[] = {*symbol ? vendor->mark : '\0', '\0'};
-        bool refused = job->fault == FAULT_REFUSED && vendor->mark == ':'; // with a code
         snprintf(rest, room, "counters=%d,%s=%s%s%llu%s", counters_open(),
-                 job->fault == FAULT_LOST ? "lose" : "fail", symbol, mark,
-                 (unsigned long long)job->fail_at, refused ? ":2" : "");
+                 job->fault == FAULT_LOST ? "lose" : "fail", symbol, *symbol ? vendor->mark : "",
+                 (unsigned long long)job->fail_at,
+                 job->fault == FAULT_REFUSED ? vendor->refusal : "");
     } else {
         snprintf(rest, room, "counters=%d", counters_open());
     }

@@ -122,7 +122,8 @@ typedef struct vendor_t {
     const char *variable; // that tells it
     const char *seed;     // the variable of the order in which things run; NULL: the first one
     bool keeps;           // the vendor's own library is behind it, and keeps threads and the like
-    char mark;            // between the name of a function and a number
+    const char *mark;     // between the name of a function and a number
+    const char *refusal;  // behind the number: that memory is short
 } vendor_t;
 
 // NULL: there is none for such devices.

@@ -1,15 +1,14 @@
 // SPDX-License-Identifier: Apache-2.0
-#include "hip/rules.h"
+#include "forward/rules.h"
 
 #include <pthread.h>
-#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 
-enum { ERROR_UNKNOWN = 999, NAME_SIZE = 56 };
+enum { NAME_SIZE = 56 };
 
 typedef struct rule_t {
     char name[NAME_SIZE]; // empty: any call
@@ -38,8 +37,8 @@ static char library[256];
 // [NAME:]N[+][:CODE]
 static void rule_read(char *text, bool loses)
 {
-    rule = (rule_t){.loses = loses, .code = ERROR_UNKNOWN};
-    if (!strncmp(text, "hip", 3)) {
+    rule = (rule_t){.loses = loses, .code = forward.unknown};
+    if (!strncmp(text, forward.prefix, strlen(forward.prefix))) {
         size_t length = strcspn(text, ":");
         snprintf(rule.name, sizeof rule.name, "%.*s", (int)length, text);
         text += length + (text[length] == ':');
@@ -91,7 +90,7 @@ const char *rules_library(void)
 void rules_read(call_site_t *const *sites, int count)
 {
     static char before[512];
-    const char *text = getenv("KEEL_SIM_HIP");
+    const char *text = getenv(forward.variable);
     pthread_mutex_lock(&lock);
     if (text && strcmp(text, before)) {
         char copy[sizeof before];
@@ -134,10 +133,10 @@ int rules_strike(call_site_t *site, bool *loses)
     if (site->flags != CALL_POLLS) any = __atomic_add_fetch(&counters->calls, 1, __ATOMIC_RELAXED);
     bool struck = strikes(site, any);
     if (struck) __atomic_store_n(&counters->hit, 1, __ATOMIC_RELAXED);
-    // After an unknown error a device is of no more use.
-    *loses = !lost && struck && (rule.loses || rule.code == ERROR_UNKNOWN);
+    bool fatal = rule.loses || (forward.fatal && rule.code == forward.unknown);
+    *loses = !lost && struck && fatal;
     lost |= *loses;
-    int error = struck ? rule.code : lost && site->flags != CALL_PLAIN ? ERROR_UNKNOWN : 0;
+    int error = struck ? rule.code : lost && site->flags != CALL_PLAIN ? forward.unknown : 0;
     pthread_mutex_unlock(&lock);
     return error;
 }
