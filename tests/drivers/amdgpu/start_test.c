@@ -93,6 +93,27 @@ static void test_priority_is_not_needed(void **state)
     assert_int_equal(high, 3);
 }
 
+// A queue fails just before a scheduler is whole.
+static hsa_status_t handler_refuse(hsa_signal_t signal, hsa_signal_condition_t condition,
+                                   hsa_signal_value_t value,
+                                   bool (*handler)(hsa_signal_value_t value, void *data),
+                                   void *control)
+{
+    (void)signal, (void)condition, (void)value, (void)handler;
+    amdgpu_control_t *c = control;
+    amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, c->queue, c->device);
+    return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
+}
+
+// The device's thread, which ends a device whose queue fails, leaves half a scheduler alone. There
+// are several turns because it runs beside the opening.
+static void test_a_control_queue_that_fails_at_once_is_told(void **state)
+{
+    (void)state;
+    table()->hsa_amd_signal_async_handler = handler_refuse;
+    for (int i = 0; i < 20; i++) refused("amdgpu://0", KEEL_DEVICE_LOST);
+}
+
 // The release that these tests run on puts them into memory of the host.
 static void test_rings_lie_where_they_are_wanted(void **state)
 {
@@ -109,6 +130,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_the_host_steps_in_where_signals_are_short, setup,
                                         teardown),
         cmocka_unit_test_setup_teardown(test_priority_is_not_needed, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_control_queue_that_fails_at_once_is_told, setup,
+                                        teardown),
         cmocka_unit_test(test_rings_lie_where_they_are_wanted),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -140,6 +140,7 @@ struct amdgpu_device_t {
     keel_dlpack_place_t dlpack[AMDGPU_NODES + 3];
     runs_t runs;
     _Atomic(keel_status_t) failed;        // why a queue has ended; owned
+    _Atomic bool whole;                   // it had a queue; the worker does nothing before that
     bool losing;                          // the worker's
     amdgpu_device_t *next_watched;        // fault.c's list
     _Atomic uint32_t unwatched;           // of the flights; changed under the lock

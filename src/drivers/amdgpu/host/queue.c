@@ -32,6 +32,8 @@ static keel_status_t ring_create(amdgpu_device_t *device, const keel_queue_optio
 keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_options_t *options,
                                   keel_queue_t **queue)
 {
+    // seq_cst, as is who sets the failure: either this sees it, or the worker sees a whole device.
+    atomic_store(&amdgpu_device(device)->whole, true);
     KEEL_TRY(amdgpu_lost_cause(amdgpu_device(device)));
     amdgpu_queue_t *q = mem_zalloc(sizeof *q);
     if (!q) return status_no_memory();
@@ -258,6 +260,7 @@ void amdgpu_settle(run_t *base)
 
 uint64_t amdgpu_worker(void *device)
 {
+    if (!atomic_load(&amdgpu_device(device)->whole)) return KEEL_FOREVER; // a queue failed at once
     amdgpu_lose(device);
     runs_work(&amdgpu_device(device)->runs);
     // The GPU does not know who waits for the queue's own points, so the host looks for the ends.
