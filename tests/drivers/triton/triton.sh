@@ -12,7 +12,7 @@ passed=0 failed=0 skipped=0
 for device in hip://0 amdgpu://0; do
     echo "$device"
     timeout --kill-after=10 600 "$build/keel" sim --gpus=gfx90a -- \
-        "$build/tests/test_drivers_triton" $device "$build/triton/gfx90a"
+        "$build/tests/drivers/triton/test_drivers_triton" $device "$build/triton/gfx90a"
     case $? in
     0) passed=$((passed + 1)) ;;
     77) skipped=$((skipped + 1)) ;;

@@ -167,7 +167,7 @@ run_all() {
 own_libraries() {
     local library path
     mkdir -p "$out/own"
-    ldd "$keel" "$build/tests/test_drivers_triton" |
+    ldd "$keel" "$build/tests/drivers/triton/test_drivers_triton" |
         sed -n 's/^\t\(.*\) => \(.*\) (.*/\1 \2/p' | while read -r library path; do
         [ -e "$build/rocm/$suite/libraries/$library" ] || cp -L "$path" "$out/own/"
     done
@@ -191,8 +191,8 @@ abi() {
 triton() {
     tests/drivers/triton/compile.sh "$build" >"$out/triton.log" 2>&1
     case $? in
-    0) run "keel-triton-$1" PASSED gfx90a "$build/tests/test_drivers_triton" "$1://0" \
-        "$PWD/$build/triton/gfx90a" ;;
+    0) run "keel-triton-$1" PASSED gfx90a "$build/tests/drivers/triton/test_drivers_triton" \
+        "$1://0" "$PWD/$build/triton/gfx90a" ;;
     77) skipped=$((skipped + 1)); tail -n 1 "$out/triton.log" ;;
     *) failed=$((failed + 1)); tail -n 20 "$out/triton.log" ;;
     esac
