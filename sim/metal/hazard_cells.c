@@ -49,6 +49,16 @@ const cell_t *cell_at(const cells_t *cells, size_t at)
     return cell_in(&cells->pieces[at / CELLS_PIECE], at);
 }
 
+size_t cells_next(const cells_t *cells, size_t at)
+{
+    while (at < cells->length) {
+        const piece_t *piece = &cells->pieces[at / CELLS_PIECE];
+        if (piece->split || piece->all.writer || piece->all.reader) return at;
+        at = (at / CELLS_PIECE + 1) * CELLS_PIECE;
+    }
+    return cells->length;
+}
+
 static void piece_split(cells_t *cells, piece_t *piece)
 {
     split_t *split = make(sizeof *split);

@@ -26,6 +26,8 @@ cells_t cells_make(size_t length);
 void cells_free(cells_t *cells);
 
 const cell_t *cell_at(const cells_t *cells, size_t at);
+// The first byte from this one on that may have been touched; the length: there is none.
+size_t cells_next(const cells_t *cells, size_t at);
 // For a change of bytes from `at` to `end`, or of the first of them: how many it is for.
 cell_t *cell_need(cells_t *cells, size_t at, size_t end, size_t *count);
 

@@ -269,7 +269,8 @@ void watch_settle(unsigned batch)
 {
     for (const snapshot_t *s = snapshots; s; s = s->next) {
         const watched_t *w = watched_by(s, batch);
-        for (size_t i = 0; w && i < w->buffer->length; i++)
+        if (!w) continue;
+        for (size_t i = 0; (i = cells_next(&w->cells, i)) < w->buffer->length; i++)
             if (is_of(cell_at(&w->cells, i)->writer, batch) && !w->values[i].is)
                 w->values[i] = (value_t){w->buffer->host[i], true};
     }
@@ -279,7 +280,8 @@ void watch_check(unsigned batch)
 {
     for (const snapshot_t *s = snapshots; s; s = s->next) {
         const watched_t *w = watched_by(s, batch);
-        for (size_t i = 0; w && i < w->buffer->length; i++) {
+        if (!w) continue;
+        for (size_t i = 0; (i = cells_next(&w->cells, i)) < w->buffer->length; i++) {
             const cell_t *cell = cell_at(&w->cells, i);
             const value_t *value = &w->values[i];
             bool touched = is_of(cell->writer, batch) || is_of(cell->reader, batch);

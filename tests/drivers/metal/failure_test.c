@@ -121,7 +121,7 @@ static void scenario_run(unsigned number)
     char settings[512];
     snprintf(settings, sizeof settings, "cache=%s fail=%u", METAL_CACHE, number);
     setenv("KEEL_SIM_METAL", settings, 1);
-    alarm(120);
+    alarm(CHILD_SECONDS);
     keel_device_t *device = NULL;
     keel_status_t status = device_try_open("0", &device);
     if (!status) status = scenario(device);
