@@ -38,17 +38,17 @@ keel_status_t pool_create_words(const pool_words_t *words, keel_pool_t **pool)
     return NULL;
 }
 
-static _Atomic uint64_t *word_of(kit_pool_t *pool, const keel_buffer_t *buffer)
+static pool_word_t *word_of(kit_pool_t *pool, const keel_buffer_t *buffer)
 {
     lock_enter(&pool->lock);
-    _Atomic uint64_t *word = words_find(&pool->words, buffer);
+    pool_word_t *word = words_find(&pool->words, buffer);
     lock_leave(&pool->lock);
     return word;
 }
 
 // Makes it the word of a buffer, which may have got one meanwhile. False: it has, or there is no
 // memory.
-static bool word_keep(kit_pool_t *pool, const keel_buffer_t *buffer, _Atomic uint64_t *word)
+static bool word_keep(kit_pool_t *pool, const keel_buffer_t *buffer, pool_word_t *word)
 {
     lock_enter(&pool->lock);
     bool kept = !words_find(&pool->words, buffer) && words_add(&pool->words, buffer, word);
@@ -57,16 +57,28 @@ static bool word_keep(kit_pool_t *pool, const keel_buffer_t *buffer, _Atomic uin
     return kept;
 }
 
-keel_status_t pool_word(const keel_buffer_t *buffer, _Atomic uint64_t **word)
+keel_status_t pool_word(const keel_buffer_t *buffer, pool_word_t **word)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
-    _Atomic uint64_t *taken;
+    pool_word_t *taken;
     *word = word_of(pool, buffer);
     if (*word) return NULL;
-    KEEL_TRY(pool->words_ops->take(buffer->device, &taken));
+    KEEL_TRY(pool->words_ops->take(buffer, &taken));
     if (!word_keep(pool, buffer, taken)) pool->words_ops->give_back(buffer->device, taken);
     *word = word_of(pool, buffer);
     return *word ? NULL : status_no_memory();
+}
+
+// A buffer has lent memory, or got it back.
+static void word_lent(const keel_buffer_t *lender)
+{
+    kit_pool_t *pool = lender->pool ? kit_pool(lender->pool) : NULL;
+    if (!pool || !pool->words_ops) return;
+    lock_enter(&pool->lock);
+    pool_word_t *word = words_find(&pool->words, lender);
+    // relaxed: points order it with the device's look.
+    if (word) atomic_store_explicit(&word->lent, atomic_load(&lender->lent), memory_order_relaxed);
+    lock_leave(&pool->lock);
 }
 
 // The buffer goes away.
@@ -74,7 +86,7 @@ static void word_give_back(kit_pool_t *pool, const keel_buffer_t *buffer)
 {
     if (!pool->words_ops) return;
     lock_enter(&pool->lock);
-    _Atomic uint64_t *word = words_remove(&pool->words, buffer);
+    pool_word_t *word = words_remove(&pool->words, buffer);
     lock_leave(&pool->lock);
     if (word) pool->words_ops->give_back(buffer->device, word);
 }
@@ -91,6 +103,8 @@ void *pool_driver(const keel_pool_t *pool)
 
 void pool_destroy(keel_pool_t *pool)
 {
+    const shelf_books_t *books = &kit_pool(pool)->shelf;
+    if (books->ops) books->ops->destroy(books->shelf);
     slabs_destroy(kit_pool(pool)->slabs);
     mem_free(pool);
 }
@@ -118,6 +132,8 @@ static pool_result_t alloca_starved(kit_pool_t *pool, keel_buffer_t *buffer,
     keel_pool_request_t *ended = NULL;
     keel_status_t refusal = NULL;
     bool got = pool_grow(pool, buffer, &refusal) && pool_serve(pool, buffer, NULL);
+    shelf_tell(&pool->shelf, pool->shelf.lack, true); // from here on no block comes back unseen
+    got = got || pool_serve(pool, buffer, request->order);
     if (pool->requests)
         pool_retry_growing(pool, &ended); // some may have waited for this one's slab
     request_init(request, buffer);
@@ -126,12 +142,19 @@ static pool_result_t alloca_starved(kit_pool_t *pool, keel_buffer_t *buffer,
         request_wait(pool, request);
         result = POOL_WAITING;
     }
+    shelf_update(pool);
     bool suspect = pool_keep_suspect(pool);
     lock_leave(&pool->lock);
     keel_status_release(refusal);
     pool_tell(ended);
     if (suspect) pool_look_kept(pool);
     return result;
+}
+
+static keel_status_t nothing_to_give(const keel_buffer_t *buffer)
+{
+    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "%s has no memory to give back",
+                      BUFFER_LABEL(buffer));
 }
 
 static keel_status_t has_memory_already(const keel_buffer_t *buffer)
@@ -144,7 +167,7 @@ pool_result_t pool_alloca(keel_buffer_t *buffer, keel_pool_request_t *request,
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
     *status = NULL;
-    lock_enter(&pool->lock);
+    pool_enter(pool);
     keel_pool_request_t *ended = NULL;
     bool has = buffer_has(buffer) || buffer->lender;
     if (!has && !pool_serve(pool, buffer, request->order))
@@ -185,7 +208,7 @@ keel_status_t pool_lend(keel_cmd_alloca_t *c)
     KEEL_TRY(place_find(c, &address));
     char *data = atomic_load(&root->data);
     uint64_t offset = address - atomic_load(&root->address);
-    lock_enter(&pool->lock);
+    pool_enter(pool);
     bool has = buffer_has(buffer) || buffer->lender;
     if (!has) {
         buffer->lender = keel_buffer_retain(root);
@@ -194,6 +217,7 @@ keel_status_t pool_lend(keel_cmd_alloca_t *c)
         pool_word_write(pool, buffer);
     }
     lock_leave(&pool->lock);
+    if (!has) word_lent(root);
     return has ? has_memory_already(buffer) : NULL;
 }
 
@@ -211,6 +235,7 @@ static keel_buffer_t *pool_unlend(keel_buffer_t *buffer, uint32_t ended)
     }
     lock_leave(&pool->lock);
     if (lender) atomic_fetch_sub(&lender->lent, 1);
+    if (lender) word_lent(lender);
     return lender;
 }
 
@@ -250,6 +275,10 @@ static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece
 {
     *piece = (keel_pool_piece_t){
         .slab = buffer->slab, .handle = buffer->handle, .capacity = buffer->capacity};
+    if (block_of(buffer)) {
+        piece->handle = block_take_back(pool, buffer);
+        return;
+    }
     pool->deallocas -= buffer->deallocas;
     pool->changes++;
     buffer->capacity = 0;
@@ -260,9 +289,14 @@ static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece
 // Under the lock: puts memory back.
 static inline void pool_put(kit_pool_t *pool, const keel_pool_piece_t *piece)
 {
-    if (piece->slab) slab_take_back(piece->slab, piece);
-    pool->used -= piece->capacity;
-    pool->buffers--;
+    const slab_t *slab = piece->slab;
+    if (slab && slab->shared) {
+        if (piece->handle) pool->shelf.ops->put(pool->shelf.shelf, piece->handle);
+    } else {
+        if (slab) slab_take_back(piece->slab, piece);
+        pool->used -= piece->capacity;
+        pool->buffers--;
+    }
     if (trace_is_on()) pool_trace(pool);
 }
 
@@ -287,6 +321,7 @@ static void pool_leave(kit_pool_t *pool)
 {
     keel_pool_request_t *told = NULL;
     if (pool->requests) pool_retry_growing(pool, &told);
+    shelf_update(pool);
     slab_t *excess = pool->slabs ? pool_excess(pool) : NULL;
     bool suspect = pool_is_suspect(pool);
     lock_leave(&pool->lock);
@@ -299,7 +334,7 @@ static void pool_leave(kit_pool_t *pool)
 // waited for that. False if there was nothing to put.
 static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bool put)
 {
-    lock_enter(&pool->lock);
+    pool_enter(pool);
     bool has = buffer_has(buffer);
     pool->changes++;
     buffer->deallocas -= ended;
@@ -316,17 +351,16 @@ static bool pool_end(kit_pool_t *pool, keel_buffer_t *buffer, uint32_t ended, bo
 void pool_dealloca_submitted(keel_buffer_t *buffer)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
-    lock_enter(&pool->lock);
+    pool_enter(pool);
     buffer->deallocas++;
     pool->changes++;
     if (buffer_has(buffer)) pool->deallocas++;
     lock_leave(&pool->lock);
 }
 
-static keel_status_t nothing_to_give(const keel_buffer_t *buffer)
+keel_status_t pool_mismatch(const keel_buffer_t *buffer, bool given)
 {
-    return KEEL_ERROR(KEEL_FAILED_PRECONDITION, "%s has no memory to give back",
-                      BUFFER_LABEL(buffer));
+    return given ? nothing_to_give(buffer) : has_memory_already(buffer);
 }
 
 keel_status_t pool_dealloca(keel_buffer_t *buffer)
@@ -424,6 +458,7 @@ void pool_reclaim(keel_buffer_t *buffer)
 {
     kit_pool_t *pool = kit_pool(buffer->pool);
     // No other reference to the buffer is left.
+    if (pool->shelf.ops) pool_catch_up(&pool->base, false);
     if (buffer->lender) keel_buffer_release(pool_unlend(buffer, 0));
     if (buffer->capacity) memory_reclaim(pool, buffer);
     word_give_back(pool, buffer);
@@ -435,11 +470,11 @@ void pool_stats(keel_pool_t *base, keel_pool_stats_t *stats)
     lock_enter(&pool->lock);
     *stats = (keel_pool_stats_t){
         .limit = base->options.limit,
-        .used = pool->used,
-        .peak = pool->peak,
+        .used = pool_used(pool),
+        .peak = pool_peak(pool),
         .reserved = pool->reserved,
-        .buffers = pool->buffers,
-        .waiting = pool->waiting,
+        .buffers = pool->buffers + shelf_taken(&pool->shelf),
+        .waiting = pool->waiting + shelf_waiting(&pool->shelf),
     };
     lock_leave(&pool->lock);
 }
@@ -448,15 +483,29 @@ keel_status_t pool_trim(keel_pool_t *base, uint64_t keep)
 {
     kit_pool_t *pool = kit_pool(base);
     slab_t *idle_slabs = NULL;
-    lock_enter(&pool->lock);
+    pool_enter(pool);
+    pool_peak(pool);
     for (slab_t **at = &pool->slabs; *at;) {
-        uint64_t idle = pool->reserved - pool->used;
-        if ((*at)->used || idle < keep || idle - keep < (*at)->memory.size)
+        uint64_t idle = pool->reserved - pool_used(pool);
+        if (idle < keep || idle - keep < (*at)->memory.size ||
+            !shelf_leave(&pool->shelf, *at, slab_unit(pool)))
             at = &(*at)->next;
         else
             slab_unlink(pool, at, &idle_slabs);
     }
+    pool_learn(pool); // of buffers that had blocks there
+    shelf_update(pool);
     lock_leave(&pool->lock);
     slabs_destroy(idle_slabs);
     return NULL;
+}
+
+void pool_catch_up(keel_pool_t *base, bool retry)
+{
+    kit_pool_t *pool = kit_pool(base);
+    pool_enter(pool);
+    if (retry)
+        pool_leave(pool);
+    else
+        lock_leave(&pool->lock);
 }

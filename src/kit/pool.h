@@ -8,6 +8,7 @@
 #include <keel/driver/driver.h>
 
 #include "kit/points.h"
+#include "kit/shelf.h"
 
 keel_status_t pool_create(keel_device_t *device, const keel_pool_options_t *options,
                           keel_pool_t **pool);
@@ -24,16 +25,26 @@ keel_status_t pool_create_books(void (*reclaim)(keel_buffer_t *buffer), void *dr
 void *pool_driver(const keel_pool_t *pool); // `driver` of above; NULL for others
 
 // For drivers whose device looks up addresses by itself, when its waits are over: words that it
-// reads. `take` gives one; no lock is held by either.
+// reads. `take` gives one for a buffer; no lock is held by either.
 typedef struct pool_words_t {
-    keel_status_t (*take)(keel_device_t *device, _Atomic uint64_t **word);
-    void (*give_back)(keel_device_t *device, _Atomic uint64_t *word);
+    keel_status_t (*take)(const keel_buffer_t *buffer, pool_word_t **word);
+    void (*give_back)(keel_device_t *device, pool_word_t *word);
 } pool_words_t;
 // A pool of slabs whose buffers may have such words; NULL: they have none.
 keel_status_t pool_create_words(const pool_words_t *words, keel_pool_t **pool);
 // The word of a buffer of such a pool, from now on until the buffer goes: the address of its
 // memory, between alloca and dealloca, else 0.
-keel_status_t pool_word(const keel_buffer_t *buffer, _Atomic uint64_t **word) KEEL_MUST_USE;
+keel_status_t pool_word(const keel_buffer_t *buffer, pool_word_t **word) KEEL_MUST_USE;
+
+// Gives such a pool a shelf, before it is used: its device takes blocks by itself.
+void pool_shelve(keel_pool_t *pool, const shelf_ops_t *ops, void *shelf);
+void *pool_shelf(const keel_pool_t *pool); // NULL: it has none
+// The device may have taken blocks, or given them back: buffers get what they have by now.
+// `retry`: allocas that wait for blocks are tried, whose `done` it calls. Any thread, no lock held.
+void pool_catch_up(keel_pool_t *pool, bool retry);
+// What is wrong if the device finds that a buffer has memory already; or, `given`, has none to give
+// back.
+keel_status_t pool_mismatch(const keel_buffer_t *buffer, bool given) KEEL_MUST_USE;
 
 // The device has ended, which keel_device_t.ended says already: allocas that wait for memory of the
 // pool fail with `cause` (borrowed). Calls their `done`, so no lock may be held.

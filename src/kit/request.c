@@ -21,11 +21,6 @@ static uint64_t pool_limit(const kit_pool_t *pool)
     return limit > UINT64_MAX - SLAB_GRANULE ? limit : round_up(limit, SLAB_GRANULE);
 }
 
-static uint64_t slab_unit(const kit_pool_t *pool)
-{
-    return pool->base.options.block_size ? pool->base.options.block_size : SLAB_GRANULE;
-}
-
 void slab_unlink(kit_pool_t *pool, slab_t **at, slab_t **slabs)
 {
     slab_t *slab = *at;
@@ -47,12 +42,14 @@ static slab_t *slabs_give_way(kit_pool_t *pool, uint64_t size)
 {
     slab_t *idle = NULL;
     if (size <= slabs_left(pool)) return NULL;
+    pool_peak(pool);
     for (slab_t **at = &pool->slabs; *at;) {
-        if ((*at)->used)
+        if (!shelf_leave(&pool->shelf, *at, slab_unit(pool)))
             at = &(*at)->next;
         else
             slab_unlink(pool, at, &idle);
     }
+    pool_learn(pool); // of buffers that had blocks there
     return idle;
 }
 
@@ -85,18 +82,22 @@ static keel_status_t slab_get(kit_pool_t *pool, uint64_t least, uint64_t align, 
 
 void pool_trace(kit_pool_t *pool)
 {
-    trace_pool(&pool->traced, pool->base.device->name, pool->base.name, pool->used);
+    trace_pool(&pool->traced, pool->base.device->name, pool->base.name, pool_used(pool));
 }
 
-// Counts a buffer that got `size` bytes.
-static void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
+void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
 {
     buffer->capacity = size;
-    pool->buffers++;
     pool->deallocas += buffer->deallocas;
     pool->changes++;
-    pool->used += size;
-    if (pool->used > pool->peak) pool->peak = pool->used;
+    if (block_of(buffer)) {
+        pool->shelf.held++;
+    } else {
+        pool->buffers++;
+        pool_peak(pool); // of the shelf, so far
+        pool->used += size;
+        pool_peak(pool);
+    }
     if (trace_is_on()) pool_trace(pool);
 }
 
@@ -108,7 +109,7 @@ static uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer
 
 static uint64_t pool_room(const kit_pool_t *pool)
 {
-    return pool_limit(pool) - pool->used;
+    return pool_limit(pool) - pool_used(pool);
 }
 
 // Under the lock: takes what is missing for so much out of pieces of that order, which are then
@@ -138,8 +139,10 @@ bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *order)
         pool_count(pool, buffer, size);
         return true;
     }
+    if (block_serve(pool, buffer)) return true;
     for (slab_t *slab = pool->slabs; slab; slab = slab->next)
-        if (slab->memory.size - slab->used >= size && slab_cut(slab, buffer, size)) {
+        if (!slab->shared && slab->memory.size - slab->used >= size &&
+            slab_cut(slab, buffer, size)) {
             pool_count(pool, buffer, size);
             pool_word_write(pool, buffer);
             return true;
@@ -151,6 +154,7 @@ bool pool_grow(kit_pool_t *pool, const keel_buffer_t *buffer, keel_status_t *ref
 {
     uint64_t size = pool_size_of(pool, buffer), align = buffer->alignment;
     if (pool->reclaim || size > pool_room(pool)) return false;
+    if (block_suits(pool, buffer) && size > slabs_left(pool)) return false; // one has come back
     slab_t *idle = slabs_give_way(pool, size), *slab = NULL;
     uint64_t booked = slab_fit(pool, size), got = booked;
     if (!booked) return false;
@@ -165,6 +169,8 @@ bool pool_grow(kit_pool_t *pool, const keel_buffer_t *buffer, keel_status_t *ref
     if (*refusal) return false;
     slab->next = pool->slabs;
     pool->slabs = slab;
+    pool_peak(pool);
+    shelf_add(&pool->shelf, slab, slab_unit(pool), pool->reserved <= pool_limit(pool));
     return true;
 }
 
@@ -175,7 +181,7 @@ static keel_status_t pool_refusal(const kit_pool_t *pool, const keel_buffer_t *b
     return keel_status_wrap(
         status, "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use",
         pool->base.name ? pool->base.name : "", (unsigned long long)buffer->size,
-        (unsigned long long)pool->used, (unsigned long long)pool->base.options.limit);
+        (unsigned long long)pool_used(pool), (unsigned long long)pool->base.options.limit);
 }
 
 keel_status_t pool_refuse(const keel_buffer_t *buffer, keel_status_t status)
@@ -193,8 +199,8 @@ static keel_status_t pool_exhausted(const kit_pool_t *pool, const keel_buffer_t 
     return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED,
                       "pool '%s' cannot give %llu bytes: %llu of at most %llu are in use, and %s",
                       pool->base.name ? pool->base.name : "", (unsigned long long)buffer->size,
-                      (unsigned long long)pool->used, (unsigned long long)pool->base.options.limit,
-                      deallocas);
+                      (unsigned long long)pool_used(pool),
+                      (unsigned long long)pool->base.options.limit, deallocas);
 }
 
 static const keel_cmd_alloca_t *alloca_of(const keel_command_t *command)
@@ -236,7 +242,7 @@ kept_t request_keeps(const kit_pool_t *pool, const keel_pool_request_t *request)
 
 bool pool_may_get_more(const kit_pool_t *pool, kept_t kept)
 {
-    return pool->making || pool->deallocas > kept.deallocas;
+    return pool->making || pool->deallocas > kept.deallocas || shelf_moves(&pool->shelf);
 }
 
 // Allocas are in submissions alone, of which their list is a part. NULL: it has none.
@@ -287,7 +293,8 @@ keel_status_t request_doom(const kit_pool_t *pool, const keel_pool_request_t *re
 static bool requests_are_still(const kit_pool_t *pool)
 {
     bool fits = pool->pieces || pool_room(pool) >= pool->requests_least;
-    bool hope = pool->base.options.full == KEEL_POOL_WAITS || pool->making || pool->deallocas;
+    bool hope = pool->base.options.full == KEEL_POOL_WAITS || pool->making || pool->deallocas ||
+                shelf_moves(&pool->shelf);
     return !fits && hope && !pool->suspects;
 }
 
@@ -338,6 +345,13 @@ void pool_retry_growing(kit_pool_t *pool, keel_pool_request_t **ended)
         if (!pool_grow(pool, fits->buffer, &refusal) && !refusal) break;
     } while (pool->requests);
     keel_status_release(refusal);
+}
+
+void shelf_update(kit_pool_t *pool)
+{
+    bool waits = pool->base.options.full == KEEL_POOL_WAITS && slabs_left(pool) < slab_unit(pool);
+    shelf_lack_t lack = waits ? SHELF_WAITS : SHELF_ASKS;
+    shelf_tell(&pool->shelf, pool->shelf.plain ? SHELF_CLOSED : lack, pool->requests != NULL);
 }
 
 void pool_tell(keel_pool_request_t *ended)
@@ -409,7 +423,8 @@ static bool request_hopes(const kit_pool_t *pool, const keel_pool_request_t *req
 
 bool pool_is_suspect(const kit_pool_t *pool)
 {
-    return pool->requests && pool->deallocas && !pool->making && pool->behind;
+    return pool->requests && pool->deallocas && !pool->making && pool->behind &&
+           !shelf_moves(&pool->shelf);
 }
 
 typedef struct look_t {
@@ -423,7 +438,7 @@ typedef struct look_t {
 static void look_found(void *user, const keel_submission_t *submission)
 {
     look_t *look = user;
-    lock_enter(&look->pool->lock);
+    pool_enter(look->pool);
     KEEL_EACH_COMMAND (c, &submission->commands) {
         const keel_cmd_alloca_t *a = alloca_of(c);
         bool ours = a && c->kind == KEEL_CMD_DEALLOCA && a->buffer->pool == &look->pool->base;
@@ -436,7 +451,7 @@ static void look_found(void *user, const keel_submission_t *submission)
 static bool look_begin(look_t *look)
 {
     kit_pool_t *pool = look->pool;
-    lock_enter(&pool->lock);
+    pool_enter(pool);
     look->changes = pool->changes;
     look->deallocas = 0;
     for (const keel_pool_request_t *r = pool->requests; r; r = r->next) {
@@ -465,8 +480,8 @@ static bool look_end(const look_t *look)
     kit_pool_t *pool = look->pool;
     keel_pool_request_t *ended = NULL;
     bool failed = look->points.failed;
-    lock_enter(&pool->lock);
-    bool same = pool->changes == look->changes;
+    pool_enter(pool);
+    bool same = pool->changes == look->changes && !shelf_moves(&pool->shelf);
     bool vain = failed || (same && pool->deallocas <= look->deallocas);
     for (keel_pool_request_t **at = &pool->requests; vain && *at;) {
         if (!request_hopes(pool, *at)) {

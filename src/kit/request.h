@@ -15,8 +15,9 @@ typedef struct kit_pool_t {
     const pool_words_t *words_ops; // NULL: its buffers have no words
     lock_t lock; // for everything below, and for `deallocas`, `kept` and `lender` of its buffers
     words_t words;
+    shelf_books_t shelf;
     slab_t *slabs;
-    uint64_t used, peak, buffers, waiting;
+    uint64_t used, peak, buffers, waiting;  // the first three without blocks of the shelf
     uint64_t reserved;                      // by slabs, those being got included
     uint64_t deallocas;                     // on their way, of buffers that have memory
     uint64_t changes;                       // of those, and of the requests, so far
@@ -36,14 +37,34 @@ static inline kit_pool_t *kit_pool(keel_pool_t *pool)
     return (kit_pool_t *)(void *)pool;
 }
 
+// The number of the buffer's block on the shelf, and 1.
+static inline uint64_t block_of(const keel_buffer_t *buffer)
+{
+    const slab_t *slab = buffer->slab;
+    return buffer->capacity && slab && slab->shared ? buffer->handle : 0;
+}
+
 // Under the lock: the buffer got memory, or has it no more. The device is told where it is.
 static inline void pool_word_write(const kit_pool_t *pool, const keel_buffer_t *buffer)
 {
-    _Atomic uint64_t *word = pool->words_ops ? words_find(&pool->words, buffer) : NULL;
-    // relaxed: a point orders it with the device's look, as all uses of the memory.
-    if (word)
-        atomic_store_explicit(word, atomic_load_explicit(&buffer->address, memory_order_relaxed),
-                              memory_order_relaxed);
+    pool_word_t *word = pool->words_ops ? words_find(&pool->words, buffer) : NULL;
+    if (!word) return;
+    // relaxed: a point orders them with the device's look, as all uses of the memory.
+    uint64_t address = atomic_load_explicit(&buffer->address, memory_order_relaxed);
+    atomic_store_explicit(&word->address, address, memory_order_relaxed);
+    atomic_store_explicit(&word->block, block_of(buffer), memory_order_relaxed);
+    atomic_store_explicit(&word->lent, atomic_load(&buffer->lent), memory_order_relaxed);
+}
+
+static inline uint64_t slab_unit(const kit_pool_t *pool)
+{
+    return pool->base.options.block_size ? pool->base.options.block_size : SLAB_GRANULE;
+}
+
+// What buffers hold.
+static inline uint64_t pool_used(const kit_pool_t *pool)
+{
+    return pool->used + shelf_taken(&pool->shelf) * slab_unit(pool);
 }
 
 // Under the lock: whether the buffer has memory, or was granted some.
@@ -65,10 +86,30 @@ typedef struct kept_t {
     uint64_t deallocas; // that it runs later
 } kept_t;
 
+// shelf.c
+// Buffers get the blocks that the device has given them, and lose those that it has taken.
+void pool_learn(kit_pool_t *pool);
+// Whether blocks of the shelf suit the buffer; and gives it one. False: none is free.
+bool block_suits(const kit_pool_t *pool, const keel_buffer_t *buffer);
+bool block_serve(kit_pool_t *pool, keel_buffer_t *buffer);
+// Takes it from the buffer. 0: the device was faster, and has it by now.
+uint64_t block_take_back(kit_pool_t *pool, keel_buffer_t *buffer);
+// The most that buffers have held so far. To be called before it changes what there is.
+uint64_t pool_peak(kit_pool_t *pool);
+
+// Takes the lock, and knows what the device has done until then.
+static inline void pool_enter(kit_pool_t *pool)
+{
+    lock_enter(&pool->lock);
+    if (pool->shelf.ops) pool_learn(pool);
+}
+
 // Takes the slab off the list, into another.
 void slab_unlink(kit_pool_t *pool, slab_t **at, slab_t **slabs);
 // `used` has changed, and a trace is on.
 void pool_trace(kit_pool_t *pool) KEEL_COLD __attribute__((noinline));
+// Counts a buffer that got `size` bytes.
+void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size);
 // Gives a buffer memory that is there. False: there is none for it.
 bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *order);
 // Leaves the lock for the while: gets a slab with room for such a buffer. False with the device's
@@ -95,6 +136,9 @@ void request_wait(kit_pool_t *pool, keel_pool_request_t *request);
 // Whether requests may wait for deallocas that wait for them: then pool_look is due, without the
 // lock.
 bool pool_is_suspect(const kit_pool_t *pool);
+// When slabs or requests have changed: what becomes of allocas that the device runs, and whether it
+// tells of blocks that come back.
+void shelf_update(kit_pool_t *pool);
 // Without the lock: tells those that have ended.
 void pool_tell(keel_pool_request_t *ended);
 

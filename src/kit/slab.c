@@ -5,8 +5,6 @@
 #include "base/status.h"
 #include "kit/device.h"
 
-enum { LEAST_ALIGN = 64 << 10 };
-
 static void slab_destroy(slab_t *slab)
 {
     if (slab->blocks)
@@ -53,7 +51,7 @@ keel_status_t slab_create(const keel_pool_t *pool, uint64_t size, uint64_t align
     memory->usage = options->usage;
     memory->access = KEEL_ACCESS_ALL;
     memory->node = options->node;
-    memory->alignment = align > LEAST_ALIGN ? align : LEAST_ALIGN; // within, offsets are aligned
+    memory->alignment = align > SLAB_ALIGN ? align : SLAB_ALIGN; // within, offsets are aligned
     keel_status_t status = memory->device->ops->buffer_alloc(memory);
     if (status) {
         mem_free(slab);

@@ -11,7 +11,8 @@
 
 enum {
     SLAB_GRANULE = 64,
-    SLAB_SIZE = 32 << 20, // unless there is less, or more is asked for
+    SLAB_ALIGN = 64 << 10, // of a slab, at least
+    SLAB_SIZE = 32 << 20,  // unless there is less, or more is asked for
 };
 
 typedef struct slab_t {
@@ -19,6 +20,7 @@ typedef struct slab_t {
     keel_buffer_t memory; // a root buffer that no one else knows
     uint64_t used;
     bool blocks;
+    bool shared; // its blocks are on the shelf (shelf.h); `used` and `map` are not theirs
     union {
         tlsf_t tlsf;
         block_pool_t block_pool;

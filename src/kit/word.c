@@ -6,7 +6,7 @@
 struct word_t {
     word_t *next;
     const keel_buffer_t *buffer;
-    _Atomic uint64_t *at;
+    pool_word_t *at;
 };
 
 static uint32_t bucket_of(const keel_buffer_t *buffer)
@@ -15,14 +15,14 @@ static uint32_t bucket_of(const keel_buffer_t *buffer)
     return (uint32_t)(hash >> 32) % WORD_BUCKETS;
 }
 
-_Atomic uint64_t *words_find(const words_t *words, const keel_buffer_t *buffer)
+pool_word_t *words_find(const words_t *words, const keel_buffer_t *buffer)
 {
     const word_t *word = words->buckets[bucket_of(buffer)];
     while (word && word->buffer != buffer) word = word->next;
     return word ? word->at : NULL;
 }
 
-bool words_add(words_t *words, const keel_buffer_t *buffer, _Atomic uint64_t *at)
+bool words_add(words_t *words, const keel_buffer_t *buffer, pool_word_t *at)
 {
     word_t **first = &words->buckets[bucket_of(buffer)], *word = mem_alloc(sizeof *word);
     if (!word) return false;
@@ -31,13 +31,13 @@ bool words_add(words_t *words, const keel_buffer_t *buffer, _Atomic uint64_t *at
     return true;
 }
 
-_Atomic uint64_t *words_remove(words_t *words, const keel_buffer_t *buffer)
+pool_word_t *words_remove(words_t *words, const keel_buffer_t *buffer)
 {
     word_t **link = &words->buckets[bucket_of(buffer)];
     while (*link && (*link)->buffer != buffer) link = &(*link)->next;
     word_t *word = *link;
     if (!word) return NULL;
-    _Atomic uint64_t *at = word->at;
+    pool_word_t *at = word->at;
     *link = word->next;
     mem_free(word);
     return at;

@@ -4,7 +4,7 @@
 #ifndef KEEL_SRC_KIT_WORD_H_
 #define KEEL_SRC_KIT_WORD_H_
 
-#include <keel/driver/object.h>
+#include "kit/shelf.h"
 
 enum { WORD_BUCKETS = 64 };
 
@@ -14,10 +14,10 @@ typedef struct words_t {
 } words_t;
 
 // NULL: the buffer has none.
-_Atomic uint64_t *words_find(const words_t *words, const keel_buffer_t *buffer);
+pool_word_t *words_find(const words_t *words, const keel_buffer_t *buffer);
 // The buffer has none so far. False: there is no memory.
-bool words_add(words_t *words, const keel_buffer_t *buffer, _Atomic uint64_t *at);
+bool words_add(words_t *words, const keel_buffer_t *buffer, pool_word_t *at);
 // Takes that of a buffer away, and returns it; NULL: it had none.
-_Atomic uint64_t *words_remove(words_t *words, const keel_buffer_t *buffer);
+pool_word_t *words_remove(words_t *words, const keel_buffer_t *buffer);
 
 #endif

@@ -31,17 +31,17 @@ static const keel_device_ops_t ops = {.buffer_alloc = fake_alloc, .buffer_free =
 static keel_device_t device;
 
 // Words for buffers of a pool.
-static _Atomic uint64_t words[2];
+static pool_word_t words[2];
 static int words_taken;
 
-static keel_status_t word_take(keel_device_t *from, _Atomic uint64_t **word)
+static keel_status_t word_take(const keel_buffer_t *buffer, pool_word_t **word)
 {
-    (void)from;
+    (void)buffer;
     *word = &words[words_taken++];
     return NULL;
 }
 
-static void word_give_back(keel_device_t *to, _Atomic uint64_t *word)
+static void word_give_back(keel_device_t *to, pool_word_t *word)
 {
     (void)to;
     words_taken--;
@@ -193,20 +193,20 @@ static void test_words_have_the_address(void **state)
     (void)state;
     keel_pool_t *pool = pool_make(MIB, 0);
     keel_buffer_t early = buffer_make(pool, 64), late = buffer_make(pool, 64);
-    _Atomic uint64_t *word, *again;
-    atomic_store(&words[0], 7); // another buffer's had that
+    pool_word_t *word, *again;
+    atomic_store(&words[0].address, 7); // another buffer's had that
     assert_null(pool_word(&early, &word));
-    assert_int_equal(atomic_load(word), 0);
+    assert_int_equal(atomic_load(&word->address), 0);
     assert_null(take(&early));
-    assert_int_equal(atomic_load(word), atomic_load(&early.address));
+    assert_int_equal(atomic_load(&word->address), atomic_load(&early.address));
     pool_dealloca_submitted(&early);
     assert_null(pool_dealloca(&early));
-    assert_int_equal(atomic_load(word), 0);
+    assert_int_equal(atomic_load(&word->address), 0);
     assert_null(take(&late));
     assert_int_equal(words_taken, 1);
-    atomic_store(&words[1], 7);
+    atomic_store(&words[1].address, 7);
     assert_null(pool_word(&late, &word));
-    assert_int_equal(atomic_load(word), atomic_load(&late.address));
+    assert_int_equal(atomic_load(&word->address), atomic_load(&late.address));
     assert_null(pool_word(&late, &again));
     assert_ptr_equal(again, word);
     assert_int_equal(words_taken, 2);

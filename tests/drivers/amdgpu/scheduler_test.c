@@ -22,6 +22,11 @@ typedef enum mutant_t {
     STARVES_BLIND, // nor at the room, when others can see that a record starves
     WAKES_ONE,     // who signals wakes its own GPU alone
     WRITES_LATE,   // the host signals before it has written where the memory of a pool is
+    LACKS_BLIND, // a tick does not look at the blocks again when others can see that one is wanted
+    KEEPS_BLOCK, // a record that has ended keeps its block
+    GIVES_ONE,   // who gives a block back wakes its own GPU alone
+    TELLS_NOT,   // nor the host, which waits for one
+    WANTS_BLIND, // the host does not look again when others can see that it waits
     MUTANTS
 } mutant_t;
 
@@ -33,6 +38,7 @@ static mutant_t mutant;
 #define PROTOCOL_SWAP(p, v, order)  (model_step(), model_swap((p), (v), sizeof *(p)))
 #define PROTOCOL_ADD(p, v, order)   (model_step(), model_add_to((p), (uint64_t)(v), sizeof *(p)))
 #define PROTOCOL_CAS(p, old, v)     (model_step(), model_cas((p), (old), (v)))
+#define PROTOCOL_LEAST(p, v)        ((void)(*(p) = *(p) < (v) ? *(p) : (v)))
 #define PROTOCOL_FENCE()            ((void)(fenced = model.running))
 #define PROTOCOL_RELEASE()          ((void)0)
 #define PROTOCOL_SENT()             ((void)0)
@@ -104,6 +110,13 @@ static cell_point_t points[RECORDS];
 static uint64_t word;
 static late_t lates[RECORDS];
 static table_entry_t table[RECORDS];
+// Each may need the one block of a pool, for its time. The host has it first, or wants it, too.
+static shelf_t shelf;
+static shelf_row_t row; // of one block
+static shelf_side_t shelf_sides[GPUS];
+static handle_t handles[RECORDS];
+static uint64_t handle_lists[RECORDS];
+static bool shelved, host_wants, host_got;
 static int ended, failed;
 static uint64_t causes[RECORDS];
 static bool fails;
@@ -120,8 +133,10 @@ static bool is_tick(int thread)
 static uint64_t model_load(const void *p, uint64_t value)
 {
     bool again = fenced >= 0 && fenced == model.running && is_tick(fenced);
+    if (mutant == TELLS_NOT && p == &shelf.host) return 0;
     if (!again) return value;
     if (mutant == WAITS_BLIND && p == &cells[0].value) return 0;
+    if (mutant == LACKS_BLIND && p == &shelf.free) return 0;
     for (int i = 0; i < gpu_count; i++)
         if (mutant == STARVES_BLIND && p == &gpus[i].queue.used) return ROOM;
     return value;
@@ -143,6 +158,7 @@ static bool is_missed(const void *p)
 
 static bool is_kept(const void *p, uint64_t value)
 {
+    if (mutant == KEEPS_BLOCK && p == &shelf.free) return true;
     return mutant == KEEPS_ROOM && p == &gpus[0].queue.used && value > MASK;
 }
 
@@ -189,7 +205,7 @@ static void all_reset(void)
     ended = failed = 0;
     work = 0;
     word = 0;
-    fails = false;
+    fails = shelved = host_wants = host_got = false;
     fenced = -1;
 }
 
@@ -239,6 +255,31 @@ static void record_reset(int i, uint64_t value, int cell, uint64_t signal)
                             .signal_count = 1};
 }
 
+// The block is free, or the host's.
+static void shelf_reset(bool gives)
+{
+    uint32_t count = mutant == GIVES_ONE ? 1 : (uint32_t)gpu_count;
+    row = (shelf_row_t){.free = !gives, .base = PLACE};
+    shelf = (shelf_t){.free = !gives,
+                      .least = 1,
+                      .rows = (uintptr_t)&row,
+                      .row_count = 1,
+                      .sides = (uintptr_t)shelf_sides,
+                      .side_count = count,
+                      .rule = SHELF_RULE_WAITS};
+    for (int g = 0; g < gpu_count; g++)
+        shelf_sides[g] = (shelf_side_t){.scheduler = (uintptr_t)&gpus[g].s};
+    for (int i = 0; i < RECORDS; i++) {
+        handles[i] = (handle_t){0};
+        handle_lists[i] = (uintptr_t)&handles[i];
+        records[i].shelf = (uintptr_t)&shelf;
+        records[i].side = (uintptr_t)&shelf_sides[i % gpu_count];
+        records[i].grants = records[i].returns = (uintptr_t)&handle_lists[i];
+        records[i].grant_count = records[i].return_count = 1;
+    }
+    shelved = true;
+}
+
 static void submit(int i)
 {
     scheduler_t *s = &gpus[i % gpu_count].s;
@@ -255,6 +296,48 @@ static void host_first(void)
     cell_signal(&cells[0], 1);
     cell_wake(&cells[0]);
     if (mutant == WRITES_LATE) PROTOCOL_STORE(&word, PLACE, __ATOMIC_RELAXED);
+}
+
+// As the host puts a block back.
+static void host_giver(void)
+{
+    shelf_put(&shelf, 1);
+    PROTOCOL_FENCE();
+    shelf_wake(&shelf);
+}
+
+// Under the pool's lock, so in one step.
+static void host_take(void)
+{
+    if (!host_wants || host_got || !shelf.free) return;
+    shelf.free--;
+    row.free = 0;
+    host_got = true;
+}
+
+static bool is_got(void)
+{
+    return host_got && cells[0].value;
+}
+
+// The host's alloca has had the block for a while. The second record waits for that.
+static void host_returner(void)
+{
+    model_wait(is_got);
+    host_giver();
+    cell_signal(&cells[0], 2);
+    cell_wake(&cells[0]);
+}
+
+static void host_taker(void)
+{
+    model_step();
+    host_wants = true;
+    host_take();
+    PROTOCOL_STORE(&shelf.host, 1, __ATOMIC_RELAXED);
+    PROTOCOL_FENCE();
+    model_step();
+    if (mutant != WANTS_BLIND) host_take();
 }
 
 static void host_second(void)
@@ -288,6 +371,7 @@ static void host_listener(void)
         if (mutant != LOOKS_EARLY) PROTOCOL_SWAP(&gpu->s.telling, 0, __ATOMIC_ACQ_REL);
         uint64_t at = records_take(&gpu->s.done);
         while (at) at = record_heard(PROTOCOL_AT(record_t, at));
+        host_take();
         if (mutant == LOOKS_EARLY) PROTOCOL_SWAP(&gpu->s.telling, 0, __ATOMIC_ACQ_REL);
     }
 }
@@ -402,6 +486,51 @@ static void begin_starving(void)
     threads_add();
 }
 
+// Both records wait for the host, and for the block.
+static void lacking_begin(bool gives)
+{
+    all_reset();
+    record_reset(0, 1, 1, 1);
+    record_reset(1, 1, 0, 2);
+    shelf_reset(gives);
+    for (int g = 0; g < gpu_count; g++) gpus[g].queue.room = RECORDS * ROOM;
+    threads_add();
+    if (gives) model_add(host_giver);
+}
+
+static void begin_lacking(void)
+{
+    gpu_count = 1;
+    lacking_begin(true);
+}
+
+static void begin_lacking_apart(void)
+{
+    gpu_count = 2;
+    lacking_begin(false);
+}
+
+// The host has an alloca that waits for it, too, and is told of nothing else but the last end.
+static void begin_wanting(void)
+{
+    gpu_count = 1;
+    lacking_begin(false);
+    waits[1].value = 2;
+    points[1].value = 3;
+    cells[0].awaited = cells[1].awaited = PROTOCOL_NOBODY;
+    model_add(host_taker);
+    model_add(host_returner);
+}
+
+// The block is back, and the host has had it, if it wants it.
+static bool shelf_rests(void)
+{
+    bool rest = shelf.free == 1 && row.free == 1 && host_got == host_wants;
+    for (int g = 0; g < gpu_count; g++) rest &= !shelf_sides[g].waiting;
+    for (int i = 0; i < RECORDS; i++) rest &= !handles[i].block && !handles[i].address;
+    return rest;
+}
+
 static bool gpu_rests(const gpu_t *gpu)
 {
     return !gpu->s.live && !gpu->s.waiting.first && !gpu->s.starved.first && !gpu->queue.used &&
@@ -418,6 +547,7 @@ static bool all_end(void)
     bool rest = true;
     for (int i = 0; i < RECORDS; i++) rest &= table[i].address == (uint64_t)(PLACE + i);
     for (int g = 0; g < gpu_count; g++) rest &= gpu_rests(&gpus[g]) && side_rests(&sides[0][g]);
+    if (shelved) rest &= shelf_rests();
     return rest && ended == RECORDS && !failed && work == RECORDS * ROUNDS;
 }
 
@@ -436,9 +566,10 @@ static bool all_end_apart(void)
 static void test_no_order_loses_anything(void **state)
 {
     (void)state;
-    void (*const begins[])(void) = {begin, begin_starving};
+    void (*const begins[])(void) = {begin, begin_starving, begin_lacking, begin_lacking_apart,
+                                    begin_wanting};
     mutant = NONE;
-    for (int i = 0; i < 2; i++) {
+    for (int i = 0; i < 5; i++) {
         assert_true(model_try(begins[i], all_end, SWITCHES));
         assert_true(model.runs > 1000);
         print_message("%llu orders\n", (unsigned long long)model.runs);
@@ -479,6 +610,10 @@ static void test_a_failure_reaches_all(void **state)
 // Whether one of the runs goes wrong.
 static bool is_found(void)
 {
+    if (mutant >= LACKS_BLIND)
+        return !model_try(begin_lacking, all_end, SWITCHES) ||
+               !model_try(begin_lacking_apart, all_end, SWITCHES) ||
+               !model_try(begin_wanting, all_end, SWITCHES);
     return !model_try(begin, all_end, SWITCHES) || !model_try(begin_starving, all_end, SWITCHES) ||
            !model_try(begin_apart, all_end, SWITCHES);
 }

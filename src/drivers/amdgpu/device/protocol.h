@@ -80,7 +80,10 @@ typedef enum fault_kind_t {
     FAULT_COUNTS = 1, // too many groups: fault_counts
     FAULT_RANGE,      // of a fill or a copy
     FAULT_LOOP,       // it has run as often as it may
-    FAULT_MISSING, // a buffer has no memory: in place of the offset, its number in record_t.lates
+    FAULT_MISSING,  // a buffer has no memory: in place of the offset, its number in record_t.lates
+    FAULT_GRANTED,  // a buffer that is to get memory has some: its number in record_t.grants
+    FAULT_RETURNED, // one has none to give back: its number in record_t.returns
+    FAULT_HOST,     // none: nothing of the record has run, and the host is to run it
 } fault_kind_t;
 
 // A buffer of a pool that the record refers to. Where it lies is known when the waits are over.
@@ -119,14 +122,17 @@ typedef struct record_t {
     uint32_t room;            // packets
     uint32_t wait_count, signal_count;
     uint32_t late_count;
-    uint32_t unused;
-    uint32_t unmet;   // waits that are not over
-    uint32_t entered; // the packets of the segment were issued
-    uint32_t starved; // the trace has it that there was no room
-    uint64_t cancel;  // the host's: the cause; 0: go on
+    uint32_t grant_count, return_count;
+    uint64_t shelf, side;     // shelf_t, shelf_side_t (shelf.h): of the blocks; 0: it needs none
+    uint64_t grants, returns; // handle_t: those that get a block first, and that give it back last
+    uint32_t lacks;           // it is counted among those that wait for blocks
+    uint32_t unmet;           // waits that are not over
+    uint32_t entered;         // the packets of the segment were issued
+    uint32_t starved;         // the trace has it that there was no room
+    uint64_t cancel;          // the host's: the cause; 0: go on
     // Of the step.
     uint32_t loops[RECORD_LOOPS]; // rounds so far, of each depth
-    uint32_t issue_args[9];       // of keel_issue: issue_args_t, at the first 16 bytes boundary
+    uint32_t issue_args[11];      // of keel_issue: issue_args_t, at the first 16 bytes boundary
 } record_t;
 
 _Static_assert(offsetof(record_t, step) < PROTOCOL_LINE, "a request is a cache line");
@@ -177,6 +183,8 @@ typedef struct scheduler_args_t {
     __scoped_atomic_exchange_n((p), (v), (order), __MEMORY_SCOPE_SYSTEM)
 #define PROTOCOL_ADD(p, v, order)                                                                  \
     __scoped_atomic_fetch_add((p), (v), (order), __MEMORY_SCOPE_SYSTEM)
+#define PROTOCOL_LEAST(p, v)                                                                       \
+    __scoped_atomic_fetch_min((p), (v), __ATOMIC_RELAXED, __MEMORY_SCOPE_SYSTEM)
 #define PROTOCOL_CAS(p, old, v)                                                                    \
     __scoped_atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE, \
                                        __MEMORY_SCOPE_SYSTEM)
@@ -189,6 +197,7 @@ typedef struct scheduler_args_t {
 #define PROTOCOL_STORE(p, v, order) __atomic_store_n((p), (v), (order))
 #define PROTOCOL_SWAP(p, v, order)  __atomic_exchange_n((p), (v), (order))
 #define PROTOCOL_ADD(p, v, order)   __atomic_fetch_add((p), (v), (order))
+#define PROTOCOL_LEAST(p, v)        protocol_least((p), (v))
 #define PROTOCOL_CAS(p, old, v)                                                                    \
     __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
 #define PROTOCOL_FENCE()   __atomic_thread_fence(__ATOMIC_SEQ_CST)
@@ -196,6 +205,12 @@ typedef struct scheduler_args_t {
 // Where a ring is in a GPU's memory the processor may combine writes, and send a header before the
 // rest: no release keeps it from that.
 #define PROTOCOL_SENT()    __atomic_thread_fence(__ATOMIC_SEQ_CST)
+static inline void protocol_least(uint64_t *p, uint64_t value)
+{
+    uint64_t old = __atomic_load_n(p, __ATOMIC_RELAXED);
+    while (value < old && !PROTOCOL_CAS(p, &old, value)) {
+    }
+}
 #endif
 
 // Puts a record on a list that others take as a whole.

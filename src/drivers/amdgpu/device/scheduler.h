@@ -8,9 +8,11 @@
 #define KEEL_SRC_DRIVERS_AMDGPU_DEVICE_SCHEDULER_H_
 
 #include "drivers/amdgpu/device/issue.h"
+#include "drivers/amdgpu/device/shelf.h"
 #include "drivers/amdgpu/device/waiter.h"
 
 typedef enum record_state_t { RECORD_WAITS, RECORD_READY, RECORD_FAILED } record_state_t;
+typedef enum grant_t { GRANT_DONE, GRANT_LATER, GRANT_HOST } grant_t;
 
 // A record has ended: from here on it is the host's.
 static inline void record_end(scheduler_t *s, record_t *record, bool tell)
@@ -85,35 +87,64 @@ static inline bool queue_has_room(const record_t *record)
     return PROTOCOL_LOAD(&queue->used, __ATOMIC_ACQUIRE) + record->room <= queue->room;
 }
 
-// Keeps a record until there is room for it.
-static inline void record_starve(scheduler_t *s, record_t *record)
+// Keeps a record until there is room for it. Whether there is some by now.
+static inline bool record_starve(scheduler_t *s, record_t *record)
 {
     if (RING_HAS(RING_MESSAGES) && !record->starved) {
         record->starved = 1; // once: each tick comes here again
         message_note(s, MESSAGE_STARVED, record->room);
     }
-    record_list(&s->starved, record);
     PROTOCOL_STORE(&s->starving, 1, __ATOMIC_RELAXED);
     // seq_cst: pairs with room_give_back. Either that sees who starves, or this sees the room.
     PROTOCOL_FENCE();
-    if (queue_has_room(record)) tick_ask(s);
+    return queue_has_room(record);
 }
 
-static inline void room_give_back(scheduler_t *s, const record_t *record)
+// The handle with that number of a list.
+static inline handle_t *handle_at(uint64_t handles, uint32_t number)
+{
+    return PROTOCOL_AT(handle_t, PROTOCOL_AT(const uint64_t, handles)[number]);
+}
+
+// All went well: gives back the blocks, before others can see that.
+static inline void blocks_give_back(record_t *record)
+{
+    shelf_t *shelf = PROTOCOL_AT(shelf_t, record->shelf);
+    for (uint32_t i = 0; i < record->return_count; i++)
+        if (!handle_return(shelf, handle_at(record->returns, i)))
+            record_fault(record, FAULT_RETURNED, i, NULL);
+}
+
+// Wakes who waits for what the record had. Whether the host does, for blocks.
+static inline bool room_give_back(scheduler_t *s, const record_t *record)
 {
     ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
+    const shelf_t *shelf = PROTOCOL_AT(const shelf_t, record->shelf);
+    const shelf_side_t *side = shelf ? PROTOCOL_AT(const shelf_side_t, shelf->sides) : NULL;
     // release: pairs with queue_has_room.
     PROTOCOL_ADD(&queue->used, -record->room, __ATOMIC_RELEASE);
-    // seq_cst: pairs with record_starve.
+    // seq_cst: pairs with record_starve and record_lack. Either this sees who waits, or they see
+    // what came back.
     PROTOCOL_FENCE();
-    if (PROTOCOL_LOAD(&s->starving, __ATOMIC_RELAXED)) tick_ask(s);
+    uint32_t asks = PROTOCOL_LOAD(&s->starving, __ATOMIC_RELAXED);
+    scheduler_t *asked = s;
+    for (uint32_t left = shelf ? shelf->side_count : 0;; left--, side++) {
+        if (asks) tick_ask(asked);
+        if (!left) break;
+        asks = PROTOCOL_LOAD(&side->waiting, __ATOMIC_RELAXED);
+        asked = PROTOCOL_AT(scheduler_t, side->scheduler);
+    }
+    return shelf && PROTOCOL_LOAD(&shelf->host, __ATOMIC_RELAXED);
 }
 
-// The record has no more packets but the one that runs this. `signals`: it makes or fails them.
-static inline void record_retire(scheduler_t *s, record_t *record, bool signals)
+// The record has no more packets but the one that runs this. `over`: all of it has run.
+static inline void record_retire(scheduler_t *s, record_t *record, bool over)
 {
-    room_give_back(s, record);
-    bool tell = !signals || record_signal(record);
+    if (over && record->shelf) blocks_give_back(record);
+    bool tell = room_give_back(s, record);
+    // relaxed: it is of this thread, or of packets that have ended.
+    bool signals = !PROTOCOL_LOAD(&record->fault, __ATOMIC_RELAXED);
+    tell |= !signals || record_signal(record);
     record_end(s, record, tell);
 }
 
@@ -207,7 +238,7 @@ static inline bool record_stops(scheduler_t *s, record_t *record)
     if (!fault && !over && !cancel) return false;
     if (!fault && !over) record->cause = cancel;
     if (fault) message_note(s, MESSAGE_FAULT, fault >> 32);
-    record_retire(s, record, !fault);
+    record_retire(s, record, over && !fault);
     return true;
 }
 
@@ -252,23 +283,110 @@ static inline void lates_bind(record_t *record)
     }
 }
 
+// Whether the buffers are as the record needs them: those that get a block have no memory; without
+// such ones, those that give one back have it, and for themselves.
+static inline bool handles_suit(const record_t *record)
+{
+    uint32_t count = record->grant_count ? record->grant_count : record->return_count;
+    uint64_t handles = record->grant_count ? record->grants : record->returns;
+    for (uint32_t i = 0; i < count; i++) {
+        const handle_t *handle = handle_at(handles, i);
+        // relaxed: the waits are over.
+        bool has = PROTOCOL_LOAD(&handle->address, __ATOMIC_RELAXED);
+        bool own = PROTOCOL_LOAD(&handle->block, __ATOMIC_RELAXED) &&
+                   !PROTOCOL_LOAD(&handle->lent, __ATOMIC_RELAXED);
+        if (record->grant_count ? has : !own) return false;
+    }
+    return true;
+}
+
+// The waits are over: takes the blocks that the record needs, all or none.
+static inline grant_t blocks_take(record_t *record)
+{
+    shelf_t *shelf = PROTOCOL_AT(shelf_t, record->shelf);
+    // relaxed: the host has records look again when it has changed the rule.
+    uint32_t rule = PROTOCOL_LOAD(&shelf->rule, __ATOMIC_RELAXED);
+    if (rule == SHELF_RULE_CLOSED || !handles_suit(record)) return GRANT_HOST;
+    if (!shelf_reserve(shelf, record->grant_count))
+        return rule == SHELF_RULE_WAITS ? GRANT_LATER : GRANT_HOST;
+    for (uint32_t i = 0; i < record->grant_count; i++)
+        if (!handle_grant(shelf, handle_at(record->grants, i)))
+            record_fault(record, FAULT_GRANTED, i, NULL);
+    return GRANT_DONE;
+}
+
+// Keeps a record until blocks come back. Whether some have by now, or it need not wait.
+static inline bool record_lack(record_t *record)
+{
+    const shelf_t *shelf = PROTOCOL_AT(const shelf_t, record->shelf);
+    if (!record->lacks)
+        PROTOCOL_ADD(&PROTOCOL_AT(shelf_side_t, record->side)->waiting, record->grant_count,
+                     __ATOMIC_RELAXED);
+    record->lacks = 1;
+    // seq_cst: pairs with room_give_back, and with the host's. Either that sees who waits, or this
+    // sees the blocks.
+    PROTOCOL_FENCE();
+    return PROTOCOL_LOAD(&shelf->free, __ATOMIC_RELAXED) >= record->grant_count ||
+           PROTOCOL_LOAD(&shelf->rule, __ATOMIC_RELAXED) != SHELF_RULE_WAITS;
+}
+
+static inline void record_lacks_not(record_t *record)
+{
+    if (!record->lacks) return;
+    record->lacks = 0;
+    PROTOCOL_ADD(&PROTOCOL_AT(shelf_side_t, record->side)->waiting, -record->grant_count,
+                 __ATOMIC_RELAXED);
+}
+
+// There is room for it, and there are blocks: it goes.
+static inline void record_go(scheduler_t *s, record_t *record)
+{
+    ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
+    PROTOCOL_ADD(&queue->used, record->room, __ATOMIC_RELAXED);
+    lates_bind(record);
+    scheduler_advance(s, record);
+}
+
+// Keeps a record in a list of its own kind, for later.
+static inline void record_keep(scheduler_t *s, record_t *record, bool room)
+{
+    bool again = room ? record_lack(record) : record_starve(s, record);
+    record_list(&s->starved, record);
+    if (again) tick_ask(s);
+}
+
+// Its waits are over, and it will not run here: it has failed, or the host is to run it.
+static inline void record_refuse(scheduler_t *s, record_t *record)
+{
+    waits_unlink(record);
+    if (record->cause)
+        record_signal(record);
+    else
+        record_fault(record, FAULT_HOST, 0, NULL);
+    record_end(s, record, true);
+}
+
 // Lets a record go, or keeps it for later. It is in no list of records.
 static inline void record_place(scheduler_t *s, record_t *record, record_state_t state)
 {
+    bool room = state == RECORD_READY && queue_has_room(record);
+    grant_t grant = room && record->shelf ? blocks_take(record) : GRANT_DONE;
     if (state == RECORD_WAITS) {
         record_list(&s->waiting, record);
-    } else if (state == RECORD_FAILED) {
-        waits_unlink(record);
-        record_signal(record);
-        record_end(s, record, true);
-    } else if (!queue_has_room(record)) {
-        record_starve(s, record);
-    } else {
-        ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
-        PROTOCOL_ADD(&queue->used, record->room, __ATOMIC_RELAXED);
-        lates_bind(record);
-        scheduler_advance(s, record);
+        return;
     }
+    // relaxed: the tick that the host asked for comes behind its write.
+    if (grant == GRANT_LATER) record->cause = PROTOCOL_LOAD(&record->cancel, __ATOMIC_RELAXED);
+    bool ends = record->cause || grant == GRANT_HOST;
+    if (!ends && (!room || grant == GRANT_LATER)) {
+        record_keep(s, record, room);
+        return;
+    }
+    record_lacks_not(record);
+    if (ends)
+        record_refuse(s, record);
+    else
+        record_go(s, record);
 }
 
 // The first of those that wait for a cell waits no more, and with it maybe its record.

@@ -9,6 +9,7 @@
 #include "builtin/arguments.h"
 #include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/device/ring.h"
+#include "drivers/amdgpu/device/shelf.h"
 
 // To be counted up with changes of meaning that leave the structs as they were.
 #define LIBRARY_REVISION UINT64_C(3)
@@ -35,9 +36,12 @@
                  LIBRARY_MIX4(0, sizeof(builtin_timestamp_t), sizeof(builtin_fill_t),              \
                               sizeof(builtin_copy_t)))
 #define LIBRARY_RING LIBRARY_MIX(sizeof(trace_ring_t), sizeof(ring_slot_t))
+#define LIBRARY_SHELF                                                                              \
+    LIBRARY_MIX4(sizeof(shelf_t), sizeof(shelf_row_t), sizeof(shelf_side_t), sizeof(handle_t))
 #define LIBRARY_LAYOUT                                                                             \
-    LIBRARY_MIX4(LIBRARY_CELLS, LIBRARY_QUEUES, LIBRARY_MIX(LIBRARY_RECORDS, LIBRARY_RING),        \
-                 LIBRARY_MIX4(0, LIBRARY_PROGRAMS, LIBRARY_COMMANDS, LIBRARY_ARGUMENTS))
+    LIBRARY_MIX4(                                                                                  \
+        LIBRARY_CELLS, LIBRARY_QUEUES, LIBRARY_MIX(LIBRARY_RECORDS, LIBRARY_RING),                 \
+        LIBRARY_MIX4(LIBRARY_SHELF, LIBRARY_PROGRAMS, LIBRARY_COMMANDS, LIBRARY_ARGUMENTS))
 
 // Of Keel, and of the library; the lower half is a sum of the sizes of what both sides share.
 #define LIBRARY_VERSION                                                                            \

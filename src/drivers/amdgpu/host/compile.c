@@ -196,7 +196,7 @@ static bool ref_is_late(const keel_ref_t *ref)
 // A buffer of a pool gets a slot of the program's own, in which its address will stand.
 static keel_status_t late_slot(compiler_t *c, const keel_ref_t *ref, uint32_t *slot)
 {
-    _Atomic uint64_t *word;
+    pool_word_t *word;
     *slot = (uint32_t)(c->table.size / sizeof(table_entry_t));
     table_entry_t *entry = vector_grow(&c->table, sizeof *entry);
     if (!entry) return status_no_memory();

@@ -51,15 +51,68 @@ static bool has_cells(const keel_submission_t *submission)
     return false;
 }
 
+// An alloca or a dealloca; NULL: it is another command.
+static const keel_cmd_alloca_t *alloca_of(const keel_command_t *c)
+{
+    const bool is = c->kind == KEEL_CMD_ALLOCA || c->kind == KEEL_CMD_DEALLOCA;
+    return is ? (const keel_cmd_alloca_t *)(const void *)c : NULL;
+}
+
+static bool is_allocated(const keel_commands_t *commands, const keel_buffer_t *buffer)
+{
+    KEEL_EACH_COMMAND (c, commands)
+        if (c->kind == KEEL_CMD_ALLOCA && alloca_of(c)->buffer == buffer) return true;
+    return false;
+}
+
+// Of the memory of which pool blocks are taken or given back; NULL: of none, or of several, or the
+// host has to.
+static const keel_pool_t *blocks_pool(const keel_commands_t *commands)
+{
+    const keel_pool_t *pool = NULL;
+    KEEL_EACH_COMMAND (c, commands) {
+        const keel_cmd_alloca_t *a = alloca_of(c);
+        if (!a) continue;
+        const keel_pool_t *own = a->buffer->pool;
+        bool lent = c->kind == KEEL_CMD_ALLOCA && a->memory.buffer;
+        bool suits = amdgpu_shelf_of(own) && a->buffer->alignment <= SLAB_ALIGN && !lent;
+        if (!suits || (pool && pool != own)) return NULL;
+        pool = own;
+    }
+    return pool;
+}
+
+// Whether the GPU can run the allocas and deallocas: it takes all blocks before anything runs, and
+// gives all back behind the end. Who waits for blocks may have none to give back.
+static bool blocks_suit(const keel_commands_t *commands)
+{
+    enum { MOST = 64 }; // commands
+    const uint32_t takes = BIT(KEEL_CMD_ALLOCA), gives = BIT(KEEL_CMD_DEALLOCA);
+    uint32_t before = 0;
+    if (!(commands->kinds & (takes | gives))) return true;
+    if (commands->count > MOST || !blocks_pool(commands)) return false;
+    KEEL_EACH_COMMAND (c, commands) {
+        if (keel_command_is_barrier(c->kind)) continue;
+        if (c->kind == KEEL_CMD_ALLOCA && before & ~takes) return false;
+        if (c->kind != KEEL_CMD_DEALLOCA && before & gives) return false;
+        if (c->kind == KEEL_CMD_DEALLOCA && commands->kinds & takes &&
+            !is_allocated(commands, alloca_of(c)->buffer))
+            return false;
+        before |= BIT(c->kind);
+    }
+    return true;
+}
+
 // Without recordings, and semaphores of the device, there is nothing to gain.
 bool amdgpu_record_suits(const keel_submission_t *submission)
 {
     const keel_commands_t *commands = &submission->commands;
     const uint32_t execute = BIT(KEEL_CMD_EXECUTE);
+    const uint32_t more = execute | BIT(KEEL_CMD_ALLOCA) | BIT(KEEL_CMD_DEALLOCA);
     if (!amdgpu_device(submission->queue->device)->scheduler) return false;
     if (!(commands->kinds & execute) && !has_cells(submission)) return false;
     if (amdgpu_commands_branch(commands) && commands_late(commands, NULL)) return false;
-    return amdgpu_commands_suit(commands, execute) &&
+    return amdgpu_commands_suit(commands, more) && blocks_suit(commands) &&
            executes_suit(commands, submission->queue->info.node);
 }
 
@@ -91,7 +144,7 @@ static void step_add(amdgpu_run_t *run, const amdgpu_program_t *program, needs_t
 static keel_status_t late_add(amdgpu_lates_t *lates, const keel_ref_t *ref, uint32_t slot,
                               table_entry_t *entry)
 {
-    _Atomic uint64_t *word;
+    pool_word_t *word;
     KEEL_TRY(pool_word(ref->buffer->root, &word));
     *entry = (table_entry_t){ref->buffer->offset + ref->offset, ref->length};
     lates->list[lates->count++] = (late_t){.word = (uintptr_t)word,
@@ -245,10 +298,25 @@ static keel_status_t missing_status(const amdgpu_run_t *run)
     return submission_blame(&run->base.submission, execute, command, bind_missing(NULL, &ref));
 }
 
+// A buffer that was to get a block had memory; or, `given`, had none to give back.
+static keel_status_t mismatch_status(const amdgpu_run_t *run, bool given)
+{
+    uint32_t number = (uint32_t)run->record->fault;
+    KEEL_EACH_COMMAND (c, &run->base.submission.commands) {
+        if (c->kind != (given ? KEEL_CMD_DEALLOCA : KEEL_CMD_ALLOCA) || number--) continue;
+        return submission_blame(&run->base.submission, NULL, c,
+                                pool_mismatch(alloca_of(c)->buffer, given));
+    }
+    return NULL;
+}
+
 static keel_status_t fault_status(const amdgpu_run_t *run)
 {
     const record_t *record = run->record;
-    if (record->fault >> 32 == FAULT_MISSING) return missing_status(run);
+    uint32_t kind = (uint32_t)(record->fault >> 32);
+    if (kind == FAULT_MISSING) return missing_status(run);
+    if (kind == FAULT_GRANTED || kind == FAULT_RETURNED)
+        return mismatch_status(run, kind == FAULT_RETURNED);
     const keel_cmd_execute_t *execute = amdgpu_record_execute(run, record->step);
     const keel_commands_t *list =
         execute ? execute->recording->commands : &run->base.submission.commands;
@@ -305,6 +373,38 @@ static uint64_t lates_count(const amdgpu_run_t *run)
     return count;
 }
 
+// The buffers that get blocks, and those that give them back.
+static keel_status_t handles_add(amdgpu_run_t *run, uint32_t kind, uint64_t *list, uint32_t *count)
+{
+    const keel_commands_t *commands = &run->base.submission.commands;
+    void *handles;
+    *count = 0;
+    if (!(commands->kinds & BIT(kind))) return NULL;
+    KEEL_TRY(piece(run, commands->count * sizeof(uint64_t), &handles));
+    *list = (uintptr_t)handles;
+    KEEL_EACH_COMMAND (c, commands) {
+        pool_word_t *word;
+        if (c->kind != kind) continue;
+        KEEL_TRY(pool_word(alloca_of(c)->buffer, &word));
+        ((uint64_t *)handles)[(*count)++] = (uintptr_t)word;
+    }
+    return NULL;
+}
+
+static keel_status_t blocks_add(amdgpu_run_t *run)
+{
+    const keel_submission_t *submission = &run->base.submission;
+    const keel_pool_t *pool = blocks_pool(&submission->commands);
+    record_t *record = run->record;
+    if (!pool) return NULL;
+    const shelf_t *shelf = amdgpu_shelf_of(pool);
+    uint32_t number = amdgpu_control_of(submission->queue)->number;
+    record->shelf = (uintptr_t)shelf;
+    record->side = shelf->sides + number * sizeof(shelf_side_t);
+    KEEL_TRY(handles_add(run, KEEL_CMD_ALLOCA, &record->grants, &record->grant_count));
+    return handles_add(run, KEEL_CMD_DEALLOCA, &record->returns, &record->return_count);
+}
+
 static keel_status_t record_make(amdgpu_run_t *run)
 {
     const keel_submission_t *submission = &run->base.submission;
@@ -329,6 +429,7 @@ static keel_status_t record_make(amdgpu_run_t *run)
         .lates = (uintptr_t)lates,
         .user = (uintptr_t)run,
     };
+    KEEL_TRY(blocks_add(run));
     KEEL_TRY(steps_add(run, &needs));
     KEEL_TRY(piece(run, needs.arguments, &room));
     run->record->arguments = (uintptr_t)room;
@@ -431,6 +532,16 @@ static void signal_leave(keel_submission_t *submission, uint32_t number)
     }
 }
 
+// The GPU leaves it to the host, before anything of it has run: its pool is to grow, to fail it, or
+// to have it wait.
+static void record_leave(amdgpu_run_t *run)
+{
+    keel_submission_t *submission = &run->base.submission;
+    run_finish(run);
+    remote_leave(submission, 0);
+    submission_wait_again(submission, amdgpu_host_start);
+}
+
 void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure)
 {
     amdgpu_device_t *device = amdgpu_run_device(run);
@@ -439,6 +550,11 @@ void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure)
     lock_enter(&device->scheduler->lock);
     run_unlist(run);
     lock_leave(&device->scheduler->lock);
+    if (!failure && run->record->fault >> 32 == FAULT_HOST) {
+        keel_status_release(cause);
+        record_leave(run);
+        return;
+    }
     if (!failure && run->record->fault) failure = fault_status(run);
     if (!failure && run->record->refused)
         signal_leave(&run->base.submission, run->record->refused - 1);

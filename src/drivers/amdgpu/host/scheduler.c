@@ -9,7 +9,6 @@
 #include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "kit/object.h"
-#include "kit/pool.h"
 #include "kit/submission.h"
 
 enum { PIECE = 64 }; // bytes
@@ -234,27 +233,19 @@ void amdgpu_cell_give_back(amdgpu_device_t *device, amdgpu_cell_t *cell)
     piece_give_back(device, &device->scheduler->spare_cells, cell->cell);
 }
 
-static keel_status_t word_take(keel_device_t *base, _Atomic uint64_t **word)
+keel_status_t amdgpu_handle_take(amdgpu_device_t *device, handle_t **handle)
 {
-    amdgpu_device_t *device = amdgpu_device(base);
     void *piece;
-    KEEL_TRY(piece_take(device, &device->scheduler->spare_words, PIECE, &piece));
-    *word = piece;
+    _Static_assert(sizeof **handle <= PIECE, "a handle is a piece");
+    KEEL_TRY(piece_take(device, &device->scheduler->spare_handles, PIECE, &piece));
+    memset(piece, 0, PIECE);
+    *handle = piece;
     return NULL;
 }
 
-static void word_give_back(keel_device_t *base, _Atomic uint64_t *word)
+void amdgpu_handle_give_back(amdgpu_device_t *device, handle_t *handle)
 {
-    amdgpu_device_t *device = amdgpu_device(base);
-    piece_give_back(device, &device->scheduler->spare_words, word);
-}
-
-keel_status_t amdgpu_pool_create(keel_device_t *device, const keel_pool_options_t *options,
-                                 keel_pool_t **pool)
-{
-    static const pool_words_t words = {word_take, word_give_back};
-    (void)options;
-    return pool_create_words(&words, pool);
+    piece_give_back(device, &device->scheduler->spare_handles, handle);
 }
 
 keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *queue, uint32_t node)
@@ -284,7 +275,8 @@ static bool control_work(amdgpu_control_t *control)
     scheduler_t *shared = control->shared;
     if (!shared) return false;
     uint64_t at = records_take(&shared->done);
-    amdgpu_trace_flush(control);      // while the runs are there that it tells of
+    if (at) amdgpu_shelves_look(control->device); // before the ends are shown
+    amdgpu_trace_flush(control);                  // while the runs are there that it tells of
     amdgpu_trace_forget(control, at); // nothing orders the slots of the rest before `done`
     while (at) {
         const record_t *record = PROTOCOL_AT(record_t, at);
@@ -300,6 +292,7 @@ bool amdgpu_scheduler_work(amdgpu_device_t *device)
     amdgpu_scheduler_t *s = device->scheduler;
     bool more = false;
     for (uint32_t i = 0; s && i < s->control_count; i++) more |= control_work(&s->controls[i]);
+    if (s) amdgpu_shelves_work(device);
     return more;
 }
 

@@ -7,10 +7,12 @@
 //     record.c      submissions as records
 //     program.c     recordings as programs; compile.c: their commands
 //     semaphore.c   semaphores as cells
+//     shelf.c       blocks of pools, which the GPU takes by itself
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
 
 #include "drivers/amdgpu/device/protocol.h"
+#include "drivers/amdgpu/device/shelf.h"
 #include "drivers/amdgpu/host/amdgpu.h"
 
 enum {
@@ -19,6 +21,7 @@ enum {
 
 typedef struct amdgpu_piece_t amdgpu_piece_t; // of shared memory: 64 bytes
 typedef struct amdgpu_cause_t amdgpu_cause_t; // why something failed
+typedef struct amdgpu_shelf_t amdgpu_shelf_t; // shelf.c
 
 // The cell of a semaphore, in a list of the scheduler's.
 typedef struct amdgpu_cell_t amdgpu_cell_t;
@@ -51,14 +54,17 @@ typedef struct amdgpu_scheduler_t {
     uint32_t each;                       // for a GPU
     _Atomic uint32_t turn[AMDGPU_NODES]; // queues of a GPU, so far: its schedulers take turns
     amdgpu_kernel_t tick, advance, issue, patch;
-    lock_t queues_lock;     // for the next; held while they are drained
-    amdgpu_queue_t *queues; // of the device, from their adoption until nothing runs there
-    lock_t lock;            // for what is below, and tick_ask
-    bool closing;           // no tick is asked for any more
-    amdgpu_run_t *runs;     // that are the GPU's
-    block_t *pages;         // owned: what pieces are cut from
+    lock_t queues_lock;      // for the next; held while they are drained
+    amdgpu_queue_t *queues;  // of the device, from their adoption until nothing runs there
+    lock_t shelves_lock;     // for the next
+    amdgpu_shelf_t *shelves; // of pools
+    _Atomic uint32_t shelf_count;
+    lock_t lock;        // for what is below, and tick_ask
+    bool closing;       // no tick is asked for any more
+    amdgpu_run_t *runs; // that are the GPU's
+    block_t *pages;     // owned: what pieces are cut from
     // Pieces that came back. Cells stay cells: one may be in a list of the GPU's still.
-    amdgpu_piece_t *spare_cells, *spare_queues, *spare_words;
+    amdgpu_piece_t *spare_cells, *spare_queues, *spare_handles;
     amdgpu_cause_t *causes; // owned: by number less 1
     uint64_t cause_capacity;
     uint64_t cause_next;  // those before it are taken
@@ -111,9 +117,21 @@ void amdgpu_scheduler_forget(amdgpu_queue_t *queue);
 // A cell, to be filled in but for its cause.
 keel_status_t amdgpu_cell_take(amdgpu_device_t *device, amdgpu_cell_t *cell) KEEL_MUST_USE;
 void amdgpu_cell_give_back(amdgpu_device_t *device, amdgpu_cell_t *cell);
-// Pools whose buffers have words that the GPU reads: the addresses of their memory.
+// What the GPU knows of a buffer of a pool.
+keel_status_t amdgpu_handle_take(amdgpu_device_t *device, handle_t **handle) KEEL_MUST_USE;
+void amdgpu_handle_give_back(amdgpu_device_t *device, handle_t *handle);
+
+// shelf.c
+// Pools whose buffers have handles, in which the GPU reads the addresses of their memory; of blocks
+// of one size, with a shelf of them.
 keel_status_t amdgpu_pool_create(keel_device_t *device, const keel_pool_options_t *options,
                                  keel_pool_t **pool);
+// NULL: the host cuts up its memory.
+shelf_t *amdgpu_shelf_of(const keel_pool_t *pool);
+// Has buffers know of the memory that the GPU has given them, before a point is shown that says so.
+void amdgpu_shelves_look(amdgpu_device_t *device);
+// Tries allocas of the host's that wait for blocks. The device's thread.
+void amdgpu_shelves_work(amdgpu_device_t *device);
 
 // cause.c
 keel_status_t amdgpu_causes_init(amdgpu_scheduler_t *scheduler) KEEL_MUST_USE;

@@ -33,6 +33,7 @@ static keel_status_t semaphore_load(remote_t *remote, uint64_t *value)
     // acquire: pairs with cell_signal and cell_fail.
     uint64_t now = PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE);
     *value = now & ~PROTOCOL_FAILED;
+    amdgpu_shelves_look(device_of(remote)); // what was written before is seen after this
     if (!(now & PROTOCOL_FAILED)) return NULL;
     return amdgpu_cause_get(device_of(remote), PROTOCOL_LOAD(&cell->cause, __ATOMIC_RELAXED));
 }

@@ -1,0 +1,359 @@
+// SPDX-License-Identifier: Apache-2.0
+// Shelves: blocks of pools that GPU and host take beside each other (device/shelf.h), and buffers
+// by handles, in which the GPU finds and writes where their memory is.
+#include <stddef.h>
+#include <string.h>
+
+#include "base/memory.h"
+#include "base/status.h"
+#include "drivers/amdgpu/host/scheduler.h"
+#include "kit/object.h"
+#include "kit/pool.h"
+
+_Static_assert(offsetof(handle_t, block) == offsetof(pool_word_t, block) &&
+                   offsetof(handle_t, lent) == offsetof(pool_word_t, lent),
+               "a handle begins with the pool's word");
+_Static_assert((int)SHELF_RULE_ASKS == (int)SHELF_ASKS &&
+                   (int)SHELF_RULE_WAITS == (int)SHELF_WAITS &&
+                   (int)SHELF_RULE_CLOSED == (int)SHELF_CLOSED,
+               "the rules are those of the pool");
+
+enum { ROWS = 1024 }; // of a shelf, at most
+
+struct amdgpu_shelf_t {
+    amdgpu_device_t *device; // borrowed: the pool has a reference
+    keel_pool_t *pool;       // borrowed
+    block_t *memory;         // owned: of `shared`, its rows and sides
+    shelf_t *shared;
+    uint64_t learned; // handle_t: those that were taken off `changed` and not looked at yet
+    amdgpu_shelf_t *next, **link;
+};
+
+static shelf_row_t *rows_of(const amdgpu_shelf_t *shelf)
+{
+    return PROTOCOL_AT(shelf_row_t, shelf->shared->rows);
+}
+
+// Records that wait for blocks look again; nothing, if the device is closed.
+static void blocks_came(const amdgpu_shelf_t *shelf)
+{
+    amdgpu_scheduler_t *s = shelf->device->scheduler;
+    // seq_cst: pairs with that of a tick whose record waits.
+    PROTOCOL_FENCE();
+    lock_enter(&s->lock);
+    if (!s->closing) shelf_wake(shelf->shared);
+    lock_leave(&s->lock);
+}
+
+static uint64_t rows_for(uint64_t count)
+{
+    return (count + SHELF_ROW - 1) / SHELF_ROW;
+}
+
+// The bits of a row that has the blocks from number `at` of so many on.
+static uint64_t row_bits(uint64_t at, uint64_t count)
+{
+    return count - at < SHELF_ROW ? (UINT64_C(1) << (count - at)) - 1 : UINT64_MAX;
+}
+
+// So many rows side by side that have no blocks.
+static bool rows_find(const amdgpu_shelf_t *shelf, uint64_t count, uint64_t *first)
+{
+    uint64_t found = 0;
+    for (uint64_t i = 0; i < shelf->shared->row_count && found < count; i++) {
+        found = rows_of(shelf)[i].base ? 0 : found + 1;
+        *first = i + 1 - found;
+    }
+    return found == count;
+}
+
+static bool shelf_blocks_add(void *user, uint64_t address, uint64_t count)
+{
+    amdgpu_shelf_t *shelf = user;
+    uint64_t first = 0;
+    if (!rows_find(shelf, rows_for(count), &first)) return false;
+    for (uint64_t at = 0; at < count; at += SHELF_ROW) {
+        shelf_row_t *row = &rows_of(shelf)[first + at / SHELF_ROW];
+        row->base = address + at * shelf->shared->block_size;
+        // release: pairs with shelf_pick, behind which the address is read.
+        PROTOCOL_STORE(&row->free, row_bits(at, count), __ATOMIC_RELEASE);
+    }
+    PROTOCOL_ADD(&shelf->shared->free, count, __ATOMIC_RELEASE);
+    PROTOCOL_ADD(&shelf->shared->least, count, __ATOMIC_RELAXED);
+    blocks_came(shelf);
+    return true;
+}
+
+// The row that begins with the block at an address.
+static shelf_row_t *row_at(const amdgpu_shelf_t *shelf, uint64_t address)
+{
+    shelf_row_t *row = rows_of(shelf);
+    while (row->base != address) row++;
+    return row;
+}
+
+// As many off the count, without saying that so few were left.
+static bool count_take(shelf_t *shared, uint64_t count)
+{
+    uint64_t free = PROTOCOL_LOAD(&shared->free, __ATOMIC_RELAXED);
+    do {
+        if (free < count) return false;
+    } while (!PROTOCOL_CAS(&shared->free, &free, free - count));
+    return true;
+}
+
+// Their bits, if all are there: up to which one.
+static uint64_t bits_take(shelf_row_t *row, uint64_t count)
+{
+    uint64_t at = 0;
+    for (; at < count; at += SHELF_ROW, row++) {
+        uint64_t bits = row_bits(at, count);
+        if (!PROTOCOL_CAS(&row->free, &bits, 0)) break;
+    }
+    return at;
+}
+
+static bool shelf_blocks_remove(void *user, uint64_t address, uint64_t count)
+{
+    amdgpu_shelf_t *shelf = user;
+    shelf_row_t *row = row_at(shelf, address);
+    if (!count_take(shelf->shared, count)) return false;
+    uint64_t taken = bits_take(row, count);
+    bool all = taken >= count;
+    for (uint64_t at = 0; at < taken; at += SHELF_ROW) {
+        if (all)
+            row[at / SHELF_ROW].base = 0;
+        else
+            PROTOCOL_STORE(&row[at / SHELF_ROW].free, row_bits(at, count), __ATOMIC_RELEASE);
+    }
+    if (all) PROTOCOL_ADD(&shelf->shared->least, -count, __ATOMIC_RELAXED);
+    if (all) return true;
+    PROTOCOL_ADD(&shelf->shared->free, count, __ATOMIC_RELEASE);
+    blocks_came(shelf);
+    return false;
+}
+
+static uint64_t shelf_block_take(void *user)
+{
+    shelf_t *shared = ((amdgpu_shelf_t *)user)->shared;
+    return shelf_reserve(shared, 1) ? shelf_pick(shared) : 0;
+}
+
+static void shelf_block_put(void *user, uint64_t block)
+{
+    amdgpu_shelf_t *shelf = user;
+    shelf_put(shelf->shared, block);
+    blocks_came(shelf);
+}
+
+static uint64_t shelf_block_address(const void *user, uint64_t block)
+{
+    return shelf_address(((const amdgpu_shelf_t *)user)->shared, block);
+}
+
+static uint64_t shelf_free(const void *user)
+{
+    return PROTOCOL_LOAD(&((const amdgpu_shelf_t *)user)->shared->free, __ATOMIC_ACQUIRE);
+}
+
+static uint64_t shelf_least(void *user)
+{
+    shelf_t *shared = ((amdgpu_shelf_t *)user)->shared;
+    uint64_t free = PROTOCOL_LOAD(&shared->free, __ATOMIC_RELAXED);
+    uint64_t least = PROTOCOL_SWAP(&shared->least, free, __ATOMIC_ACQ_REL);
+    // It may have become less since.
+    PROTOCOL_LEAST(&shared->least, PROTOCOL_LOAD(&shared->free, __ATOMIC_RELAXED));
+    return least < free ? least : free;
+}
+
+static uint64_t shelf_waits(const void *user)
+{
+    const shelf_t *shared = ((const amdgpu_shelf_t *)user)->shared;
+    const shelf_side_t *sides = PROTOCOL_AT(const shelf_side_t, shared->sides);
+    uint64_t count = 0;
+    for (uint32_t i = 0; i < shared->side_count; i++)
+        count += PROTOCOL_LOAD(&sides[i].waiting, __ATOMIC_RELAXED);
+    return count;
+}
+
+static void shelf_set(void *user, shelf_lack_t lack, bool host)
+{
+    amdgpu_shelf_t *shelf = user;
+    bool changes = shelf->shared->rule != (uint32_t)lack;
+    PROTOCOL_STORE(&shelf->shared->rule, (uint32_t)lack, __ATOMIC_RELAXED);
+    PROTOCOL_STORE(&shelf->shared->host, host, __ATOMIC_RELAXED);
+    // seq_cst: pairs with room_give_back. Either that sees that the host waits, or the pool's next
+    // look sees the blocks.
+    PROTOCOL_FENCE();
+    if (changes) blocks_came(shelf);
+}
+
+static keel_buffer_t *shelf_changed(void *user)
+{
+    amdgpu_shelf_t *shelf = user;
+    // acquire: pairs with handle_touch.
+    if (!shelf->learned && PROTOCOL_LOAD(&shelf->shared->changed, __ATOMIC_RELAXED))
+        shelf->learned = PROTOCOL_SWAP(&shelf->shared->changed, 0, __ATOMIC_ACQUIRE);
+    if (!shelf->learned) return NULL;
+    handle_t *handle = PROTOCOL_AT(handle_t, shelf->learned);
+    shelf->learned = PROTOCOL_LOAD(&handle->next, __ATOMIC_RELAXED); // before it may come again
+    // acq_rel: pairs with handle_touch. Either the pool sees the block, or it comes again.
+    PROTOCOL_SWAP(&handle->changed, 0, __ATOMIC_ACQ_REL);
+    return (keel_buffer_t *)(uintptr_t)handle->user;
+}
+
+static void shelf_destroy(void *user)
+{
+    amdgpu_shelf_t *shelf = user;
+    amdgpu_scheduler_t *s = shelf->device->scheduler;
+    if (object_is_ours(&shelf->device->base.object)) {
+        lock_enter(&s->shelves_lock);
+        *shelf->link = shelf->next;
+        if (shelf->next) shelf->next->link = shelf->link;
+        atomic_fetch_sub(&s->shelf_count, 1);
+        lock_leave(&s->shelves_lock);
+        blocks_return(&shelf->device->blocks, shelf->memory, false);
+    }
+    mem_free(shelf);
+}
+
+static const shelf_ops_t shelf_ops = {
+    .add = shelf_blocks_add,
+    .remove = shelf_blocks_remove,
+    .take = shelf_block_take,
+    .put = shelf_block_put,
+    .address = shelf_block_address,
+    .free = shelf_free,
+    .least = shelf_least,
+    .waiting = shelf_waits,
+    .set = shelf_set,
+    .changed = shelf_changed,
+    .destroy = shelf_destroy,
+};
+
+// The rows that a pool needs at its limit, about.
+static uint64_t rows_want(const keel_pool_options_t *options)
+{
+    uint64_t blocks = options->limit / options->block_size;
+    uint64_t each = SLAB_SIZE / options->block_size;
+    uint64_t rows = each ? (blocks / each + 1) * rows_for(each) : blocks;
+    return rows < ROWS ? rows + 1 : ROWS;
+}
+
+static void shelf_fill(amdgpu_shelf_t *shelf, uint64_t rows, uint64_t block_size)
+{
+    const amdgpu_scheduler_t *s = shelf->device->scheduler;
+    shelf_t *shared = shelf->shared = (shelf_t *)(void *)shelf->memory->data;
+    memset(shelf->memory->data, 0, shelf->memory->size);
+    *shared = (shelf_t){.rows = (uintptr_t)(shared + 1),
+                        .row_count = (uint32_t)rows,
+                        .side_count = s->control_count,
+                        .block_size = block_size};
+    shelf_side_t *sides = (shelf_side_t *)(void *)(rows_of(shelf) + rows);
+    shared->sides = (uintptr_t)sides;
+    for (uint32_t i = 0; i < s->control_count; i++)
+        sides[i].scheduler = (uintptr_t)s->controls[i].shared;
+}
+
+static void shelf_list(amdgpu_shelf_t *shelf)
+{
+    amdgpu_scheduler_t *s = shelf->device->scheduler;
+    lock_enter(&s->shelves_lock);
+    shelf->next = s->shelves;
+    shelf->link = &s->shelves;
+    if (shelf->next) shelf->next->link = &shelf->next;
+    s->shelves = shelf;
+    atomic_fetch_add(&s->shelf_count, 1);
+    lock_leave(&s->shelves_lock);
+}
+
+// Without memory for it, the pool is the host's.
+static void shelf_make(amdgpu_device_t *device, const keel_pool_options_t *options,
+                       keel_pool_t *pool)
+{
+    uint64_t rows = rows_want(options);
+    uint64_t size = sizeof(shelf_t) + rows * sizeof(shelf_row_t) +
+                    device->scheduler->control_count * sizeof(shelf_side_t);
+    amdgpu_shelf_t *shelf = mem_zalloc(sizeof *shelf);
+    if (!shelf) return;
+    shelf->device = device;
+    shelf->pool = pool;
+    keel_status_t status = blocks_acquire(&device->blocks, size, &shelf->memory);
+    if (status) {
+        keel_status_release(status);
+        mem_free(shelf);
+        return;
+    }
+    shelf_fill(shelf, rows, options->block_size);
+    pool_shelve(pool, &shelf_ops, shelf);
+    shelf_list(shelf);
+}
+
+static keel_status_t word_take(const keel_buffer_t *buffer, pool_word_t **word)
+{
+    handle_t *handle;
+    KEEL_TRY(amdgpu_handle_take(amdgpu_device(buffer->device), &handle));
+    handle->user = (uintptr_t)buffer;
+    *word = (pool_word_t *)(void *)handle;
+    return NULL;
+}
+
+static void word_give_back(keel_device_t *device, pool_word_t *word)
+{
+    amdgpu_handle_give_back(amdgpu_device(device), (handle_t *)(void *)word);
+}
+
+keel_status_t amdgpu_pool_create(keel_device_t *base, const keel_pool_options_t *options,
+                                 keel_pool_t **pool)
+{
+    static const pool_words_t words = {word_take, word_give_back};
+    amdgpu_device_t *device = amdgpu_device(base);
+    KEEL_TRY(pool_create_words(&words, pool));
+    // With a threshold, slabs that are idle are to go when their last block comes back.
+    if (options->block_size && !options->threshold) shelf_make(device, options, *pool);
+    return NULL;
+}
+
+shelf_t *amdgpu_shelf_of(const keel_pool_t *pool)
+{
+    const amdgpu_shelf_t *shelf = pool_shelf(pool);
+    return shelf ? shelf->shared : NULL;
+}
+
+void amdgpu_shelves_look(amdgpu_device_t *device)
+{
+    amdgpu_scheduler_t *s = device->scheduler;
+    // relaxed: the pool of a buffer that a point tells of was made before.
+    if (!atomic_load_explicit(&s->shelf_count, memory_order_relaxed)) return;
+    lock_enter(&s->shelves_lock);
+    for (const amdgpu_shelf_t *shelf = s->shelves; shelf; shelf = shelf->next)
+        if (PROTOCOL_LOAD(&shelf->shared->changed, __ATOMIC_RELAXED))
+            pool_catch_up(shelf->pool, false);
+    lock_leave(&s->shelves_lock);
+}
+
+// One that the host waits for blocks of, retained; behind `after`. NULL: there is none.
+static keel_pool_t *pool_next(amdgpu_scheduler_t *s, uint32_t *number)
+{
+    keel_pool_t *found = NULL;
+    uint32_t i = 0;
+    lock_enter(&s->shelves_lock);
+    for (const amdgpu_shelf_t *shelf = s->shelves; shelf && !found; shelf = shelf->next) {
+        if (i++ < *number) continue;
+        *number = i;
+        if (PROTOCOL_LOAD(&shelf->shared->host, __ATOMIC_RELAXED) &&
+            object_hold(&shelf->pool->object))
+            found = shelf->pool;
+    }
+    lock_leave(&s->shelves_lock);
+    return found;
+}
+
+void amdgpu_shelves_work(amdgpu_device_t *device)
+{
+    uint32_t number = 0;
+    for (keel_pool_t *pool; (pool = pool_next(device->scheduler, &number));) {
+        pool_catch_up(pool, true);
+        keel_pool_release(pool);
+    }
+}

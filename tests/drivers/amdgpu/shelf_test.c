@@ -1,0 +1,306 @@
+// SPDX-License-Identifier: Apache-2.0
+// Allocas and deallocas of pools of blocks are the GPU's: chains of them need no host, those that
+// find no block wait on the GPU, and what it cannot decide is left to the host. Run on the software
+// GPU (keel sim).
+#include <sched.h>
+#include <stdlib.h>
+
+#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/setup.h"
+
+enum { CHAIN = 12, BLOCK = 64 << 10 };
+
+static keel_pool_t *pool_make(const setup_t *s, uint64_t blocks, keel_pool_full_t full)
+{
+    const keel_pool_options_t options = {.memory = KEEL_MEMORY_HOST_VISIBLE,
+                                         .block_size = BLOCK,
+                                         .limit = blocks * BLOCK,
+                                         .full = full,
+                                         .name = "blocks"};
+    keel_pool_t *pool;
+    OK(keel_pool_create(s->device, &options, &pool));
+    return pool;
+}
+
+static keel_buffer_t *reserve(keel_pool_t *pool)
+{
+    const keel_buffer_options_t options = {.size = 4096, .name = "b"};
+    keel_buffer_t *buffer;
+    OK(keel_buffer_reserve(pool, &options, &buffer));
+    return buffer;
+}
+
+// Waits for a value of the semaphore, and signals another.
+static void submit(const setup_t *s, uint64_t after, keel_op_t op, uint64_t value)
+{
+    const keel_point_t wait = keel_point(s->semaphore, after),
+                       signal = keel_point(s->semaphore, value);
+    OK(keel_queue_submit(s->queue, KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), NULL));
+}
+
+static keel_status_t await(const setup_t *s, uint64_t value)
+{
+    const keel_point_t point = keel_point(s->semaphore, value);
+    return keel_wait(KEEL_POINTS(point), KEEL_ALL, KEEL_FOREVER);
+}
+
+static uint64_t told(const setup_t *s)
+{
+    return __atomic_load_n(&amdgpu_device(s->device)->scheduler->controls[0].shared->told,
+                           __ATOMIC_ACQUIRE);
+}
+
+static uint64_t ticks(const setup_t *s)
+{
+    return __atomic_load_n(&amdgpu_device(s->device)->scheduler->controls[0].shared->ticks,
+                           __ATOMIC_ACQUIRE);
+}
+
+// Until the ticks that were asked for are over: all records have come, and wait.
+static void settle(const setup_t *s)
+{
+    const amdgpu_control_t *control = &amdgpu_device(s->device)->scheduler->controls[0];
+    const uint64_t *write = PROTOCOL_AT(const uint64_t, control->shared->control.write);
+    while (control->device->hsa->hsa_queue_load_read_index_scacquire(control->queue) !=
+           __atomic_load_n(write, __ATOMIC_ACQUIRE))
+        sched_yield();
+}
+
+static bool has_memory(keel_buffer_t *buffer)
+{
+    keel_buffer_info_t info;
+    keel_buffer_info(buffer, &info);
+    return info.resident;
+}
+
+static keel_pool_stats_t stats_of(keel_pool_t *pool)
+{
+    keel_pool_stats_t stats;
+    keel_pool_stats(pool, &stats);
+    return stats;
+}
+
+// The pool has all its blocks, and no buffer has one.
+static void pool_warm(const setup_t *s, keel_pool_t *pool)
+{
+    keel_buffer_t *buffer = reserve(pool);
+    keel_op_t ops[] = {keel_op_alloca(buffer), keel_op_barrier(), keel_op_dealloca(buffer)};
+    keel_point_t done;
+    OK(keel_queue_submit(s->queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &done));
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
+    keel_buffer_release(buffer);
+}
+
+// Each link: alloca, a fill, dealloca, one after the other, in the same few blocks.
+static void test_a_chain_needs_no_host(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, "amdgpu://0", 0);
+    keel_pool_t *pool = pool_make(&s, 2, KEEL_POOL_WAITS);
+    pool_warm(&s, pool);
+    keel_buffer_t *buffers[CHAIN];
+    uint64_t value = 1;
+    for (int i = 0; i < CHAIN; i++, value += 4) {
+        keel_buffer_t *b = buffers[i] = reserve(pool);
+        submit(&s, value, keel_op_alloca(b), value + 1);
+        submit(&s, value + 1, keel_op_fill(keel_whole(b), 7, 4), value + 2);
+        submit(&s, value + 2, keel_op_copy(keel_span(b, 0, 4), word(&s, (uint32_t)i)), value + 3);
+        submit(&s, value + 3, keel_op_dealloca(b), value + 4);
+    }
+    settle(&s);
+    uint64_t before = told(&s), first = ticks(&s);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    OK(await(&s, value));
+    assert_in_range(told(&s) - before, 0, 1);
+    assert_true(ticks(&s) - first >= 4 * CHAIN); // it was the GPU, all of it
+    const uint32_t *words = map(&s);
+    for (int i = 0; i < CHAIN; i++) assert_int_equal(words[i], 7);
+    keel_buffer_unmap(s.buffer);
+    for (int i = 0; i < CHAIN; i++) assert_false(has_memory(buffers[i]));
+    assert_int_equal(stats_of(pool).used, 0);
+    assert_int_equal(stats_of(pool).buffers, 0);
+    assert_int_equal(stats_of(pool).peak, BLOCK);
+    for (int i = 0; i < CHAIN; i++) keel_buffer_release(buffers[i]);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+// The second alloca waits on the GPU until the first buffer has given its block back; the host
+// hears nothing of that.
+static void test_an_alloca_waits_on_the_gpu(void **state)
+{
+    (void)state;
+    setup_t s;
+    keel_semaphore_t *other;
+    setup_open(&s, "amdgpu://0", 0);
+    OK(keel_semaphore_create(s.device, NULL, &other));
+    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_WAITS);
+    pool_warm(&s, pool);
+    keel_buffer_t *x = reserve(pool), *y = reserve(pool);
+    const keel_point_t got = keel_point(other, 1), first = keel_point(s.semaphore, 2);
+    keel_op_t op = keel_op_alloca(y);
+    submit(&s, 1, keel_op_alloca(x), 2);
+    OK(keel_queue_submit(s.queue, KEEL_POINTS(first), &op, 1, KEEL_POINTS(got), NULL));
+    submit(&s, 3, keel_op_dealloca(x), 4);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    OK(await(&s, 2));
+    const amdgpu_scheduler_t *scheduler = amdgpu_device(s.device)->scheduler;
+    const shelf_t *shelf = amdgpu_shelf_of(pool);
+    const shelf_side_t *side = PROTOCOL_AT(const shelf_side_t, shelf->sides);
+    while (!__atomic_load_n(&side->waiting, __ATOMIC_ACQUIRE)) sched_yield();
+    assert_int_equal(scheduler->controls[0].shared->live, 2);
+    assert_int_equal(stats_of(pool).waiting, 1);
+    assert_true(has_memory(x));
+    assert_int_equal(stats_of(pool).used, BLOCK);
+    uint64_t before = told(&s);
+    OK(keel_semaphore_signal(s.semaphore, 3));
+    OK(keel_wait(KEEL_POINTS(got), KEEL_ALL, KEEL_FOREVER));
+    assert_in_range(told(&s) - before, 0, 1); // of the last one that ended
+    assert_false(has_memory(x));
+    assert_true(has_memory(y));
+    assert_int_equal(side->waiting, 0);
+    OK(keel_device_wait_idle(s.device, KEEL_FOREVER));
+    keel_buffer_release(y); // gives its block back
+    assert_int_equal(stats_of(pool).used, 0);
+    keel_buffer_release(x);
+    keel_pool_release(pool);
+    keel_semaphore_release(other);
+    setup_close(&s);
+}
+
+// A block that the host gives back, with the last reference to its buffer, wakes it as well.
+static void test_the_host_wakes_it(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, "amdgpu://0", 0);
+    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_WAITS);
+    pool_warm(&s, pool);
+    keel_buffer_t *x = reserve(pool), *y = reserve(pool);
+    submit(&s, 1, keel_op_alloca(x), 2);
+    submit(&s, 2, keel_op_alloca(y), 3);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    const shelf_t *shelf = amdgpu_shelf_of(pool);
+    const shelf_side_t *side = PROTOCOL_AT(const shelf_side_t, shelf->sides);
+    while (!__atomic_load_n(&side->waiting, __ATOMIC_ACQUIRE)) sched_yield();
+    keel_buffer_release(x);
+    OK(await(&s, 3));
+    assert_true(has_memory(y));
+    keel_buffer_release(y);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+static void code_check(keel_status_t status, keel_code_t code, const char *text)
+{
+    char words[1024];
+    assert_int_equal(keel_status_code(status), code);
+    keel_status_format(status, words, sizeof words);
+    assert_non_null(strstr(words, text));
+    keel_status_release(status);
+}
+
+// What the GPU cannot decide is said by the host, as for any other pool.
+static void refused(keel_pool_full_t full, bool held, bool gives, keel_code_t code,
+                    const char *text)
+{
+    setup_t s;
+    setup_open(&s, "amdgpu://0", 0);
+    keel_pool_t *pool = pool_make(&s, 1, full);
+    keel_buffer_t *x = reserve(pool), *y = reserve(pool);
+    submit(&s, 1, keel_op_alloca(x), 2);
+    submit(&s, 2, gives ? keel_op_dealloca(y) : keel_op_alloca(held ? x : y), 3);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    code_check(await(&s, 3), code, text);
+    assert_true(has_memory(x));
+    assert_int_equal(stats_of(pool).used, BLOCK);
+    keel_buffer_release(y);
+    keel_buffer_release(x);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+static void test_the_host_refuses(void **state)
+{
+    (void)state;
+    refused(KEEL_POOL_FAILS, false, false, KEEL_RESOURCE_EXHAUSTED, "no dealloca is on its way");
+    refused(KEEL_POOL_WAITS, true, false, KEEL_FAILED_PRECONDITION, "has memory already");
+    refused(KEEL_POOL_WAITS, false, true, KEEL_FAILED_PRECONDITION, "no memory to give back");
+}
+
+// One that waits for a block ends when its submission is cancelled.
+static void test_who_waits_can_be_cancelled(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, "amdgpu://0", 0);
+    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_WAITS);
+    pool_warm(&s, pool);
+    keel_buffer_t *x = reserve(pool), *y = reserve(pool);
+    const keel_point_t wait = keel_point(s.semaphore, 2), signal = keel_point(s.semaphore, 3);
+    keel_op_t op = keel_op_alloca(y);
+    keel_point_t own;
+    submit(&s, 1, keel_op_alloca(x), 2);
+    OK(keel_queue_submit(s.queue, KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal), &own));
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    const shelf_t *shelf = amdgpu_shelf_of(pool);
+    const shelf_side_t *side = PROTOCOL_AT(const shelf_side_t, shelf->sides);
+    while (!__atomic_load_n(&side->waiting, __ATOMIC_ACQUIRE)) sched_yield();
+    OK(keel_queue_cancel(own, NULL));
+    code_check(await(&s, 3), KEEL_CANCELLED, "cancelled");
+    assert_false(has_memory(y));
+    assert_int_equal(side->waiting, 0);
+    keel_buffer_release(y);
+    keel_buffer_release(x);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+// Work with memory of its own, in one submission; the pool gets its first slab for it.
+static void test_one_submission_does_all(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, "amdgpu://0", 0);
+    keel_pool_t *pool = pool_make(&s, 4, KEEL_POOL_WAITS);
+    keel_buffer_t *x = reserve(pool), *y = reserve(pool);
+    keel_op_t ops[] = {keel_op_alloca(x),  keel_op_alloca(y),
+                       keel_op_barrier(),  keel_op_fill(keel_whole(x), 3, 4),
+                       keel_op_barrier(),  keel_op_copy(keel_span(x, 0, 64), keel_span(y, 0, 64)),
+                       keel_op_barrier(),  keel_op_copy(keel_span(y, 0, 4), word(&s, 0)),
+                       keel_op_barrier(),  keel_op_dealloca(x),
+                       keel_op_dealloca(y)};
+    for (uint64_t i = 1; i < 4; i++) {
+        const keel_point_t wait = keel_point(s.semaphore, i), end = keel_point(s.semaphore, i + 1);
+        OK(keel_queue_submit(s.queue, KEEL_POINTS(wait), ops, sizeof ops / sizeof *ops,
+                             KEEL_POINTS(end), NULL));
+    }
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    OK(await(&s, 4));
+    assert_int_equal(*map(&s), 3);
+    keel_buffer_unmap(s.buffer);
+    assert_int_equal(stats_of(pool).used, 0);
+    assert_int_equal(stats_of(pool).peak, 2 * BLOCK);
+    assert_int_equal(stats_of(pool).reserved, 4 * BLOCK);
+    OK(keel_pool_trim(pool, 0));
+    assert_int_equal(stats_of(pool).reserved, 0);
+    keel_buffer_release(y);
+    keel_buffer_release(x);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+int main(void)
+{
+    if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_a_chain_needs_no_host),
+        cmocka_unit_test(test_an_alloca_waits_on_the_gpu),
+        cmocka_unit_test(test_the_host_wakes_it),
+        cmocka_unit_test(test_the_host_refuses),
+        cmocka_unit_test(test_who_waits_can_be_cancelled),
+        cmocka_unit_test(test_one_submission_does_all),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
