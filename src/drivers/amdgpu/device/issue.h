@@ -20,9 +20,6 @@ enum {
     GRID_DIMS = 6,          //
 };
 
-// Of a packet; arguments are written in units of it, too.
-typedef uint32_t quarter_t __attribute__((vector_size(16), may_alias));
-
 // What a work-item needs to know to write a command.
 typedef struct issue_t {
     record_t *record;
@@ -187,11 +184,11 @@ static inline bool grid_fits(const program_grid_t *grid, const packet_t *packet,
 {
     const uint64_t sizes[3] = {packet->words[1] & 0xffff, packet->words[1] >> 16,
                                packet->words[2] & 0xffff};
-    uint64_t xy = (uint64_t)counts[0] * counts[1];
+    uint64_t xy = (uint64_t)counts[0] * counts[1], all;
     if (!xy || !counts[2]) return true;
     for (int i = 0; i < 3; i++)
         if (counts[i] * sizes[i] > UINT32_MAX) return false;
-    return xy <= grid->most / counts[2];
+    return !__builtin_mul_overflow(xy, (uint64_t)counts[2], &all) && all <= grid->most;
 }
 
 // What the grid says, to where the kernel looks for it.

@@ -53,6 +53,9 @@ typedef struct packet_t {
     _Alignas(PROTOCOL_LINE) uint32_t words[16];
 } packet_t;
 
+// Of a packet; arguments are written in units of it, too.
+typedef uint32_t quarter_t __attribute__((vector_size(16), may_alias));
+
 _Static_assert(sizeof(packet_t) == PROTOCOL_LINE, "a packet is a cache line");
 
 // A queue of HSA's, as who writes packets needs it.
@@ -261,13 +264,25 @@ static inline void cell_fail(cell_t *cell, uint64_t cause)
     }
 }
 
+// All but the header, which is invalid until the rest is there: the packet processor looks at it.
+static inline void packet_copy(packet_t *at, const packet_t *from)
+{
+    quarter_t *to = (quarter_t *)(void *)at;
+    const quarter_t *quarters = (const quarter_t *)(const void *)from;
+    quarter_t head = quarters[0], grid = quarters[1], middle = quarters[2], tail = quarters[3];
+    for (int i = 1; i < 4; i++) at->words[i] = head[i];
+    to[1] = grid;
+    to[2] = middle;
+    to[3] = tail;
+}
+
 // Writes a packet into a queue that several write into, and rings for it.
 static inline void packet_put(const ring_queue_t *queue, const packet_t *packet)
 {
     // relaxed: the number is all that is wanted of it.
     uint64_t number = PROTOCOL_ADD(PROTOCOL_AT(uint64_t, queue->write), 1, __ATOMIC_RELAXED);
     packet_t *at = PROTOCOL_AT(packet_t, queue->packets) + (number & queue->mask);
-    for (int i = 1; i < 16; i++) at->words[i] = packet->words[i];
+    packet_copy(at, packet);
     PROTOCOL_SENT();
     // release: pairs with the packet processor, which reads the rest when the header is valid.
     PROTOCOL_STORE(&at->words[0], packet->words[0], __ATOMIC_RELEASE);
