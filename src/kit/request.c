@@ -107,9 +107,11 @@ static uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer
     return block ? block : round_up(buffer->size ? buffer->size : 1, SLAB_GRANULE);
 }
 
+// The device may take a block between two looks: then there may be none.
 static uint64_t pool_room(const kit_pool_t *pool)
 {
-    return pool_limit(pool) - pool_used(pool);
+    uint64_t limit = pool_limit(pool), used = pool_used(pool);
+    return used < limit ? limit - used : 0;
 }
 
 // Under the lock: takes what is missing for so much out of pieces of that order, which are then

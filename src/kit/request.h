@@ -51,9 +51,10 @@ static inline void pool_word_write(const kit_pool_t *pool, const keel_buffer_t *
     if (!word) return;
     // relaxed: a point orders them with the device's look, as all uses of the memory.
     uint64_t address = atomic_load_explicit(&buffer->address, memory_order_relaxed);
-    atomic_store_explicit(&word->address, address, memory_order_relaxed);
     atomic_store_explicit(&word->block, block_of(buffer), memory_order_relaxed);
     atomic_store_explicit(&word->lent, atomic_load(&buffer->lent), memory_order_relaxed);
+    // Last, and with release: where it is 0 the device may write the block.
+    atomic_store_explicit(&word->address, address, memory_order_release);
 }
 
 static inline uint64_t slab_unit(const kit_pool_t *pool)

@@ -229,6 +229,103 @@ static void test_the_host_refuses(void **state)
     refused(KEEL_POOL_WAITS, false, true, KEEL_FAILED_PRECONDITION, "no memory to give back");
 }
 
+// Until an alloca that the host runs waits for memory of the pool.
+static void host_waits(keel_pool_t *pool)
+{
+    while (!__atomic_load_n(&amdgpu_shelf_of(pool)->host, __ATOMIC_ACQUIRE) ||
+           !stats_of(pool).waiting)
+        sched_yield();
+}
+
+static keel_point_t submit_after(const setup_t *s, keel_point_t after, const keel_op_t *ops,
+                                 size_t count)
+{
+    keel_point_t done;
+    OK(keel_queue_submit(s->queue, KEEL_POINTS(after), ops, count, KEEL_NO_SIGNALS, &done));
+    return done;
+}
+
+// A pool that fails has the host decide, which knows of the deallocas that the GPU is to run: none
+// is refused while one of them is on its way, and it gets the block.
+static void test_a_dealloca_of_the_gpu_helps(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, "amdgpu://0", 0);
+    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_FAILS);
+    pool_warm(&s, pool);
+    keel_buffer_t *x = reserve(pool), *y = reserve(pool);
+    keel_op_t op = keel_op_alloca(y);
+    submit(&s, 1, keel_op_alloca(x), 2);
+    submit(&s, 3, keel_op_dealloca(x), 4);
+    keel_point_t got = submit_after(&s, keel_point(s.semaphore, 2), &op, 1);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    host_waits(pool);
+    OK(keel_semaphore_signal(s.semaphore, 3));
+    OK(keel_wait(KEEL_POINTS(got), KEEL_ALL, KEEL_FOREVER));
+    assert_false(has_memory(x));
+    assert_true(has_memory(y));
+    assert_int_equal(stats_of(pool).waiting, 0);
+    keel_buffer_release(y);
+    keel_buffer_release(x);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+// One that waits for the very alloca does not.
+static void test_a_dealloca_behind_it_does_not(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, "amdgpu://0", 0);
+    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_FAILS);
+    pool_warm(&s, pool);
+    keel_buffer_t *x = reserve(pool), *y = reserve(pool);
+    keel_op_t takes = keel_op_alloca(y), gives = keel_op_dealloca(x);
+    submit(&s, 1, keel_op_alloca(x), 2);
+    keel_point_t got = submit_after(&s, keel_point(s.semaphore, 2), &takes, 1);
+    submit_after(&s, got, &gives, 1);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    code_check(keel_wait(KEEL_POINTS(got), KEEL_ALL, KEEL_FOREVER), KEEL_RESOURCE_EXHAUSTED,
+               "all deallocas on their way wait for this alloca");
+    assert_true(has_memory(x));
+    keel_buffer_release(y);
+    keel_buffer_release(x);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+// Host and GPU wait for the same block: each gets it, one after the other.
+static void test_both_sides_wait(void **state)
+{
+    (void)state;
+    setup_t s;
+    setup_open(&s, "amdgpu://0", 0);
+    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_WAITS);
+    pool_warm(&s, pool);
+    keel_buffer_t *x = reserve(pool), *y = reserve(pool), *z = reserve(pool);
+    const keel_point_t first = keel_point(s.semaphore, 2);
+    keel_op_t device[] = {keel_op_alloca(y), keel_op_barrier(), keel_op_dealloca(y)};
+    keel_op_t host[] = {keel_op_fill(word(&s, 0), 5, 4), keel_op_barrier(), keel_op_alloca(z),
+                        keel_op_barrier(), keel_op_dealloca(z)};
+    submit(&s, 1, keel_op_alloca(x), 2);
+    keel_point_t ends[] = {submit_after(&s, first, device, sizeof device / sizeof *device),
+                           submit_after(&s, first, host, sizeof host / sizeof *host)};
+    submit(&s, 3, keel_op_dealloca(x), 4);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    while (stats_of(pool).waiting < 2) sched_yield();
+    OK(keel_semaphore_signal(s.semaphore, 3));
+    OK(keel_wait((keel_points_t){ends, 2}, KEEL_ALL, KEEL_FOREVER));
+    OK(await(&s, 4));
+    assert_int_equal(stats_of(pool).used, 0);
+    assert_int_equal(stats_of(pool).waiting, 0);
+    keel_buffer_release(z);
+    keel_buffer_release(y);
+    keel_buffer_release(x);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
 // One that waits for a block ends when its submission is cancelled.
 static void test_who_waits_can_be_cancelled(void **state)
 {
@@ -299,6 +396,9 @@ int main(void)
         cmocka_unit_test(test_an_alloca_waits_on_the_gpu),
         cmocka_unit_test(test_the_host_wakes_it),
         cmocka_unit_test(test_the_host_refuses),
+        cmocka_unit_test(test_a_dealloca_of_the_gpu_helps),
+        cmocka_unit_test(test_a_dealloca_behind_it_does_not),
+        cmocka_unit_test(test_both_sides_wait),
         cmocka_unit_test(test_who_waits_can_be_cancelled),
         cmocka_unit_test(test_one_submission_does_all),
     };
