@@ -6,7 +6,6 @@
 #include "base/status.h"
 #include "kit/device.h"
 #include "kit/object.h"
-#include "trace/event.h"
 
 static _Atomic uint32_t waiting; // in all pools
 
@@ -78,27 +77,6 @@ static keel_status_t slab_get(kit_pool_t *pool, uint64_t least, uint64_t align, 
         *size = *size / 2 / slab_unit(pool) * slab_unit(pool);
         if (*size < least) *size = least;
     }
-}
-
-void pool_trace(kit_pool_t *pool)
-{
-    trace_pool(&pool->traced, pool->base.device->name, pool->base.name, pool_used(pool));
-}
-
-void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
-{
-    buffer->capacity = size;
-    pool->deallocas += buffer->deallocas;
-    pool->changes++;
-    if (block_of(buffer)) {
-        pool->shelf.held++;
-    } else {
-        pool->buffers++;
-        pool_peak(pool); // of the shelf, so far
-        pool->used += size;
-        pool_peak(pool);
-    }
-    if (trace_is_on()) pool_trace(pool);
 }
 
 static uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer)

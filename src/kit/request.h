@@ -97,6 +97,10 @@ bool block_serve(kit_pool_t *pool, keel_buffer_t *buffer);
 uint64_t block_take_back(kit_pool_t *pool, keel_buffer_t *buffer);
 // The most that buffers have held so far. To be called before it changes what there is.
 uint64_t pool_peak(kit_pool_t *pool);
+// `used` has changed, and a trace is on.
+void pool_trace(kit_pool_t *pool) KEEL_COLD __attribute__((noinline));
+// Counts a buffer that got `size` bytes.
+void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size);
 
 // Takes the lock, and knows what the device has done until then.
 static inline void pool_enter(kit_pool_t *pool)
@@ -107,10 +111,6 @@ static inline void pool_enter(kit_pool_t *pool)
 
 // Takes the slab off the list, into another.
 void slab_unlink(kit_pool_t *pool, slab_t **at, slab_t **slabs);
-// `used` has changed, and a trace is on.
-void pool_trace(kit_pool_t *pool) KEEL_COLD __attribute__((noinline));
-// Counts a buffer that got `size` bytes.
-void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size);
 // Gives a buffer memory that is there. False: there is none for it.
 bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *order);
 // Leaves the lock for the while: gets a slab with room for such a buffer. False with the device's

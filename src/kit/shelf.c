@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Blocks of the shelf, and the buffers that have them.
+// Blocks of the shelf, the buffers that have them, and what a pool counts of both.
 #include "kit/shelf.h"
 
 #include "kit/request.h"
@@ -10,6 +10,27 @@ uint64_t pool_peak(kit_pool_t *pool)
     uint64_t used = pool->used + shelf_peak(&pool->shelf) * slab_unit(pool);
     if (used > pool->peak) pool->peak = used;
     return pool->peak;
+}
+
+void pool_trace(kit_pool_t *pool)
+{
+    trace_pool(&pool->traced, pool->base.device->name, pool->base.name, pool_used(pool));
+}
+
+void pool_count(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
+{
+    buffer->capacity = size;
+    pool->deallocas += buffer->deallocas;
+    pool->changes++;
+    if (block_of(buffer)) {
+        pool->shelf.held++;
+    } else {
+        pool->buffers++;
+        pool_peak(pool); // of the shelf, so far
+        pool->used += size;
+        pool_peak(pool);
+    }
+    if (trace_is_on()) pool_trace(pool);
 }
 
 // Under the lock: the buffer has a block of the shelf.
