@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Devices, streams, events, kernels.
 #include "base/lock.h"
+#include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/hip/hip.h"
@@ -21,16 +22,21 @@ HIP_FORWARDS(event_sync, hipEventSynchronize, (stream_event_h event), event)
 HIP_RELEASES(event_destroy, hipEventDestroy, what)
 HIP_RELEASES(module_unload, hipModuleUnload, what)
 
+_Thread_local hipError_t hip_refused;
+
 // The current device and the mode of capturing are variables of the thread: to read and to set
-// them is cheap. A number of a device that exists is never refused.
+// them is cheap. ROCm refuses no number of a device that exists; if it did, the thread's calls
+// would go to the device that it had before.
 static void enter(stream_vendor_t *v, stream_before_t *before)
 {
     const hip_symbols_t *symbols = v->symbols;
     hipStreamCaptureMode mode = hipStreamCaptureModeRelaxed;
     before->vendor = v;
-    before->has = v->device;
-    (void)symbols->hipGetDevice(&before->has);
-    if (before->has != v->device) (void)symbols->hipSetDevice(v->device);
+    before->error = (int)hip_refused; // of a device that was entered before, and not left
+    hip_refused = hipSuccess;
+    bool unknown = symbols->hipGetDevice(&before->has) != hipSuccess;
+    if (unknown || before->has != v->device) hip_refused = symbols->hipSetDevice(v->device);
+    if (unknown) before->has = v->device; // there is nothing to put back
     (void)symbols->hipThreadExchangeStreamCaptureMode(&mode);
     before->mode = mode;
 }
@@ -40,7 +46,10 @@ static void leave(stream_before_t *before)
     const stream_vendor_t *v = before->vendor;
     hipStreamCaptureMode mode = before->mode;
     (void)v->symbols->hipThreadExchangeStreamCaptureMode(&mode);
-    if (before->has != v->device) (void)v->symbols->hipSetDevice(before->has);
+    if (before->has != v->device && v->symbols->hipSetDevice(before->has) != hipSuccess)
+        log_say(KEEL_LOG_ERROR, "hip: hipSetDevice(%d) was refused: the thread keeps device %d",
+                before->has, v->device);
+    hip_refused = (hipError_t)before->error;
 }
 
 static void close_device(stream_vendor_t *v)

@@ -103,6 +103,9 @@ static keel_status_t attributes_read(const stream_vendor_t *v, stream_limits_t *
     // A packet counts items in 32 bits, so that the largest group says how many groups there may
     // be.
     for (int i = 0; i < 3; i++) {
+        if (!limits->max_group_sizes[i])
+            return KEEL_ERROR(KEEL_UNSUPPORTED,
+                              "HIP says that groups have at most 0 items in dimension %d", i);
         uint32_t most = UINT32_MAX / limits->max_group_sizes[i];
         if (limits->max_group_counts[i] > most) limits->max_group_counts[i] = most;
     }

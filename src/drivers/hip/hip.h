@@ -26,8 +26,8 @@ void hip_alone_enter(const stream_vendor_t *v);
 void hip_alone_leave(const stream_vendor_t *v);
 
 #define HIP_FORWARDS(...) STREAM_FORWARDS(HIP_CALL, __VA_ARGS__)
-#define HIP_DISCARDS(...) STREAM_DISCARDS(HIP_CALL, __VA_ARGS__)
-#define HIP_RELEASES(...) STREAM_RELEASES(HIP_CALL, __VA_ARGS__)
+#define HIP_DISCARDS(...) STREAM_DISCARDS(HIP_CALL_ANYWHERE, __VA_ARGS__)
+#define HIP_RELEASES(...) STREAM_RELEASES(HIP_CALL_ANYWHERE, __VA_ARGS__)
 
 static const stream_marks_t hip_marks = {HIP_LAUNCH_PARAM_BUFFER_POINTER,
                                          HIP_LAUNCH_PARAM_BUFFER_SIZE, HIP_LAUNCH_PARAM_END};

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: Apache-2.0
+// What HIP refuses, and the odd things that it may say of a device, on the HIP that forwards to
+// libcuda: its functions are exchanged for some that do so, while no device is open, whose threads
+// would call them.
+#include <keel/keel.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "drivers/hip/symbols.h"
+#include "unit.h"
+
+#define URI(number) "hip://" #number "?lib=" HIP_LIBRARY
+
+static hip_symbols_t *symbols; // as the driver has them
+
+static int library_open(void **state)
+{
+    (void)state;
+    const hip_symbols_t *found = NULL;
+    setenv("KEEL_SIM_CUDA", "devices=2", 1);
+    keel_status_t status = hip_symbols_open(HIP_LIBRARY, &found);
+    if (status) fail_msg("%s", keel_status_message(status));
+    symbols = (hip_symbols_t *)(uintptr_t)found;
+    return 0;
+}
+
+static void says(keel_status_t status, keel_code_t code, const char *words)
+{
+    if (keel_status_code(status) != code || !strstr(keel_status_message(status), words))
+        fail_msg("%s\ndoes not say: %s", keel_status_message(status), words);
+    keel_status_release(status);
+}
+
+static void ok(keel_status_t status)
+{
+    if (status) fail_msg("%s", keel_status_message(status));
+}
+
+static hipError_t refuse(int device)
+{
+    (void)device;
+    return hipErrorInvalidDevice;
+}
+
+static hipError_t forget(int *device)
+{
+    (void)device;
+    return hipErrorInvalidDevice;
+}
+
+// The thread has device 0. What is meant for device 1 must not go there.
+static void no_call_goes_to_another_device(void **state)
+{
+    (void)state;
+    keel_device_t *device;
+    hipError_t (*real)(int device) = symbols->hipSetDevice;
+    symbols->hipSetDevice = refuse;
+    says(keel_device_open(URI(1), NULL, &device), KEEL_NOT_FOUND, "hipSetDevice");
+    symbols->hipSetDevice = real;
+    ok(keel_device_open(URI(1), NULL, &device));
+    keel_device_release(device);
+}
+
+// A thread that does not know which device it has gets the right one.
+static void a_device_that_is_not_known_is_set(void **state)
+{
+    (void)state;
+    keel_device_t *device;
+    hipError_t (*real)(int *device) = symbols->hipGetDevice;
+    symbols->hipGetDevice = forget;
+    ok(keel_device_open(URI(1), NULL, &device));
+    keel_device_release(device);
+    symbols->hipGetDevice = real;
+    int current = 0;
+    assert_int_equal(symbols->hipGetDevice(&current), hipSuccess);
+    assert_int_equal(current, 1);
+    assert_int_equal(symbols->hipSetDevice(0), hipSuccess);
+}
+
+static hipError_t (*attribute)(int *value, hipDeviceAttribute_t what, int device);
+
+static hipError_t without_depth(int *value, hipDeviceAttribute_t what, int device)
+{
+    if (what != hipDeviceAttributeMaxBlockDimZ) return attribute(value, what, device);
+    *value = 0;
+    return hipSuccess;
+}
+
+static void a_device_without_groups_is_not_opened(void **state)
+{
+    (void)state;
+    keel_device_t *device;
+    attribute = symbols->hipDeviceGetAttribute;
+    symbols->hipDeviceGetAttribute = without_depth;
+    says(keel_device_open(URI(0), NULL, &device), KEEL_UNSUPPORTED, "0 items in dimension 2");
+    symbols->hipDeviceGetAttribute = attribute;
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(no_call_goes_to_another_device),
+        cmocka_unit_test(a_device_that_is_not_known_is_set),
+        cmocka_unit_test(a_device_without_groups_is_not_opened),
+    };
+    return cmocka_run_group_tests(tests, library_open, NULL);
+}
