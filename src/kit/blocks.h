@@ -36,7 +36,8 @@ typedef struct blocks_t {
     bool many;                   // blocks_trim is due
 } blocks_t;
 
-// One of at least `size` bytes: kept, made or, if there is no memory, a larger one. Any thread.
+// One of at least `size` bytes: kept, made or, if there is no memory, a larger one. Fails with what
+// the driver says if there is none either: blocks in use are not waited for. Any thread.
 keel_status_t blocks_acquire(blocks_t *blocks, uint64_t size, block_t **block);
 // Takes back a list of them, to be used again, unless not `keep` or none of that size is kept: then
 // they are destroyed. True if there are now more than are kept for long, and blocks_trim is due
