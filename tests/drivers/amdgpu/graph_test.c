@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scheduler's own code on the host, with threads for its queues: graphs of submissions, made at
-// random, each of which runs a program behind those that it waits for. Sanitizers watch.
+// random, each of which runs a program behind those that it waits for, or asks the host for the
+// work. Sanitizers watch.
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -37,7 +38,7 @@ typedef struct job_t {
     program_t program;
     segment_t segments[3];
     program_command_t commands[COMMANDS];
-    uint32_t rounds, work, expected; // work: the queue's
+    uint32_t rounds, work, expected; // work: the queue's, or the listener's
     uint32_t ended;                  // the listener's
 } job_t;
 
@@ -47,7 +48,7 @@ static cell_t cells[CELLS];
 static cell_side_t sides[CELLS][GPUS];
 static uint64_t values[CELLS]; // that will be signalled
 static job_t jobs[RECORDS];
-static uint32_t early; // commands that ran before what their record waits for
+static uint32_t early; // commands and requests that came before what their record waits for
 static uint32_t over, heard, tells[GPUS];
 static uint64_t state;
 
@@ -91,6 +92,14 @@ static void program_make(job_t *job, uint32_t number)
     job->record.room = count + 2;
 }
 
+// The host does it.
+static void request_make(job_t *job)
+{
+    job->expected = 1;
+    job->record.request = REQUEST_WORK;
+    job->record.step_count = job->record.room = 0;
+}
+
 static scheduler_t *scheduler_of(const job_t *job)
 {
     return PROTOCOL_AT(scheduler_t, job->record.scheduler);
@@ -122,6 +131,7 @@ static void job_make(uint32_t number)
                              .signal_count = 1,
                              .user = number};
     program_make(job, number);
+    if (random_below(5) == 0) request_make(job);
     wait_make(job, own, values[own]);
     for (uint32_t i = 0; i < waits; i++) {
         uint32_t cell = random_below(CELLS);
@@ -145,16 +155,39 @@ static void *host_main(void *half)
     return NULL;
 }
 
+static void waits_check(const job_t *job)
+{
+    for (uint32_t i = 0; i < job->record.wait_count; i++) {
+        const cell_side_t *side = PROTOCOL_AT(const cell_side_t, job->waits[i].side);
+        cell_t *cell = PROTOCOL_AT(cell_t, side->cell);
+        if (PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE) < job->waits[i].value)
+            __atomic_fetch_add(&early, 1, __ATOMIC_RELAXED);
+    }
+}
+
+// What a record asks for.
+static void request_serve(job_t *job)
+{
+    cell_t *cell = PROTOCOL_AT(cell_t, job->signal.cell);
+    job->work++;
+    cell_signal(cell, job->signal.value);
+    cell_wake(cell);
+}
+
 static void records_hear(scheduler_t *s)
 {
     PROTOCOL_SWAP(&s->telling, 0, __ATOMIC_ACQ_REL);
     uint64_t at = records_take(&s->done);
     while (at) {
         record_t *record = PROTOCOL_AT(record_t, at);
+        job_t *job = &jobs[record->user];
+        bool asks = record->request == REQUEST_WORK;
         at = record->next;
-        jobs[record->user].ended++;
+        job->ended++;
         heard++;
+        if (asks) waits_check(job);
         memset(record, 0xee, sizeof *record); // it is used for other things at once
+        if (asks) request_serve(job);
     }
 }
 
@@ -173,12 +206,7 @@ static void *listener_main(void *unused)
 static void work_do(const packet_t *packet)
 {
     job_t *job = &jobs[packet->words[1]];
-    for (uint32_t i = 0; i < job->record.wait_count; i++) {
-        const cell_side_t *side = PROTOCOL_AT(const cell_side_t, job->waits[i].side);
-        cell_t *cell = PROTOCOL_AT(cell_t, side->cell);
-        if (PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE) < job->waits[i].value)
-            __atomic_fetch_add(&early, 1, __ATOMIC_RELAXED);
-    }
+    waits_check(job);
     job->work++;
     if (!packet->words[2]) __atomic_fetch_sub(&job->rounds, 1, __ATOMIC_RELAXED);
 }

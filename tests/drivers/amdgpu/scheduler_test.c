@@ -22,11 +22,15 @@ typedef enum mutant_t {
     STARVES_BLIND, // nor at the room, when others can see that a record starves
     WAKES_ONE,     // who signals wakes its own GPU alone
     WRITES_LATE,   // the host signals before it has written where the memory of a pool is
-    LACKS_BLIND, // a tick does not look at the blocks again when others can see that one is wanted
-    KEEPS_BLOCK, // a record that has ended keeps its block
-    GIVES_ONE,   // who gives a block back wakes its own GPU alone
-    TELLS_NOT,   // nor the host, which waits for one
-    WANTS_BLIND, // the host does not look again when others can see that it waits
+    LACKS_BLIND,  // a tick does not look at the blocks again when others can see that one is wanted
+    KEEPS_BLOCK,  // a record that has ended keeps its block
+    GIVES_ONE,    // who gives a block back wakes its own GPU alone
+    TELLS_NOT,    // nor the host, which waits for one
+    WANTS_BLIND,  // the host does not look again when others can see that it waits
+    ANSWERS_MUTE, // the host does what a record asks for, signals, and wakes no tick
+    ASKS_EARLY,   // a record asks the host before its waits are over
+    ASKS_MUTE,    // a record asks for signals, and the host is not told
+    SERVES_FAILED, // the host does the work of a record that has failed
     MUTANTS
 } mutant_t;
 
@@ -117,6 +121,8 @@ static shelf_side_t shelf_sides[GPUS];
 static handle_t handles[RECORDS];
 static uint64_t handle_lists[RECORDS];
 static bool shelved, host_wants, host_got;
+// Those that ask the host for their work, by bits.
+static unsigned asking;
 static int ended, failed;
 static uint64_t causes[RECORDS];
 static bool fails;
@@ -255,6 +261,14 @@ static void record_reset(int i, uint64_t value, int cell, uint64_t signal)
                             .signal_count = 1};
 }
 
+// The work of the record is the host's.
+static void record_ask(int i)
+{
+    records[i].request = REQUEST_WORK;
+    records[i].step_count = records[i].late_count = records[i].room = 0;
+    if (mutant == ASKS_EARLY) records[i].wait_count = 0;
+}
+
 // The block is free, or the host's.
 static void shelf_reset(bool gives)
 {
@@ -350,14 +364,33 @@ static bool is_told(void)
     return gpus[0].told || (gpu_count > 1 && gpus[1].told);
 }
 
+static void host_signal(cell_t *cell, uint64_t value)
+{
+    cell_signal(cell, value);
+    if (mutant != ANSWERS_MUTE) cell_wake(cell);
+}
+
+// What a record has asked for. Who waits for a semaphore that is not the device's signals one that
+// is.
+static void request_serve(int i, uint32_t request)
+{
+    if (request == REQUEST_SIGNALS) host_signal(&cells[0], 2);
+    if (request != REQUEST_WORK) return;
+    work += ROUNDS;
+    table[i].address += PROTOCOL_LOAD(&word, __ATOMIC_RELAXED);
+    host_signal(PROTOCOL_AT(cell_t, points[i].cell), points[i].value);
+}
+
 // The memory of a record that has ended is used for other things at once.
 static uint64_t record_heard(record_t *record)
 {
     uint64_t next = record->next;
+    uint32_t request = record->cause && mutant != SERVES_FAILED ? REQUEST_NONE : record->request;
     ended++;
     failed += record->cause != 0;
     causes[record - records] = record->cause;
     if (mutant == NONE) memset(record, 0xee, sizeof *record); // they go wrong elsewhere
+    request_serve((int)(record - records), request);
     return next;
 }
 
@@ -460,6 +493,8 @@ static void chain_begin(void)
     all_reset();
     record_reset(0, 1, 0, 2);
     record_reset(1, 2, 0, 3);
+    for (int i = 0; i < RECORDS; i++)
+        if (asking >> i & 1) record_ask(i);
     threads_add();
 }
 
@@ -474,6 +509,23 @@ static void begin_apart(void)
 {
     gpu_count = 2;
     chain_begin();
+}
+
+// The host waits for no point of the chain: what tells it is the requests, and the last end.
+static void begin_asking(void)
+{
+    chain_begin();
+    cells[0].awaited = PROTOCOL_NOBODY;
+}
+
+// The first record asks for a signal behind its end, which lets the second one go.
+static void begin_signalling(void)
+{
+    gpu_count = 1;
+    chain_begin();
+    points[0] = (cell_point_t){(uintptr_t)&cells[1], 1};
+    records[0].request = mutant == ASKS_MUTE ? REQUEST_NONE : REQUEST_SIGNALS;
+    cells[0].awaited = cells[1].awaited = PROTOCOL_NOBODY;
 }
 
 // Both records wait for the host, and the queue has room for one.
@@ -555,12 +607,39 @@ static bool all_end(void)
 // one for the host's signal.
 static bool ticks_suffice(void)
 {
-    return gpus[0].s.ticks + gpus[1].s.ticks <= 2 * RECORDS + 1;
+    uint64_t ticks = 0;
+    for (int i = 0; i < gpu_count; i++) ticks += gpus[i].s.ticks;
+    return ticks <= 2 * RECORDS + 1;
 }
 
 static bool all_end_apart(void)
 {
     return all_end() && cells[0].value == RECORDS + 1 && ticks_suffice();
+}
+
+static bool all_end_asking(void)
+{
+    return all_end() && ticks_suffice();
+}
+
+// Whether all goes well in each order where the host does the first record, the second, or both,
+// which are of two GPUs then.
+static bool requests_end(void)
+{
+    bool good = true;
+    for (asking = 1; good && asking < 1u << RECORDS; asking++) {
+        gpu_count = asking == 3 ? GPUS : 1;
+        good = model_try(begin_asking, all_end_asking, SWITCHES);
+    }
+    asking = 0;
+    return good && model_try(begin_signalling, all_end, SWITCHES);
+}
+
+static void test_no_order_loses_a_request(void **state)
+{
+    (void)state;
+    mutant = NONE;
+    assert_true(requests_end());
 }
 
 static void test_no_order_loses_anything(void **state)
@@ -596,7 +675,17 @@ static bool all_fail(void)
 {
     uint64_t issued = gpus[0].s.issued + (gpu_count > 1 ? gpus[1].s.issued : 0);
     return ended == RECORDS && failed == RECORDS && cells[0].value == PROTOCOL_FAILED &&
-           causes[0] == 7 && causes[1] == 7 && !issued;
+           causes[0] == 7 && causes[1] == 7 && !issued && !work;
+}
+
+// The host would do both records: it is not asked.
+static bool requests_fail(void)
+{
+    gpu_count = 1;
+    asking = (1u << RECORDS) - 1;
+    bool good = model_try(begin_failing, all_fail, SWITCHES);
+    asking = 0;
+    return good;
 }
 
 static void test_a_failure_reaches_all(void **state)
@@ -605,11 +694,13 @@ static void test_a_failure_reaches_all(void **state)
     mutant = NONE;
     for (gpu_count = 1; gpu_count <= GPUS; gpu_count++)
         assert_true(model_try(begin_failing, all_fail, SWITCHES));
+    assert_true(requests_fail());
 }
 
 // Whether one of the runs goes wrong.
 static bool is_found(void)
 {
+    if (mutant >= ANSWERS_MUTE) return !requests_end() || !requests_fail();
     if (mutant >= LACKS_BLIND)
         return !model_try(begin_lacking, all_end, SWITCHES) ||
                !model_try(begin_lacking_apart, all_end, SWITCHES) ||
@@ -641,6 +732,7 @@ int main(void)
 #endif
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_order_loses_anything),
+        cmocka_unit_test(test_no_order_loses_a_request),
         cmocka_unit_test(test_a_failure_reaches_all),
         cmocka_unit_test(test_mutants_are_found),
     };

@@ -86,8 +86,14 @@ typedef enum fault_kind_t {
     FAULT_MISSING,  // a buffer has no memory: in place of the offset, its number in record_t.lates
     FAULT_GRANTED,  // a buffer that is to get memory has some: its number in record_t.grants
     FAULT_RETURNED, // one has none to give back: its number in record_t.returns
-    FAULT_HOST,     // none: nothing of the record has run, and the host is to run it
 } fault_kind_t;
+
+// What a record asks the host for, besides its end.
+typedef enum request_t {
+    REQUEST_NONE,
+    REQUEST_WORK,    // to do the work, and to signal: the waits are over, and nothing of it has run
+    REQUEST_SIGNALS, // behind its end: to signal semaphores that are not the device's
+} request_t;
 
 // A buffer of a pool that the record refers to. Where it lies is known when the waits are over.
 typedef struct late_t {
@@ -112,6 +118,7 @@ typedef struct record_t {
     uint32_t fault_counts[3];
     uint32_t refused;       // the first signal that was out of order, and 1; 0: none
     uint32_t step, segment; // where it is
+    uint32_t request;       // request_t; the GPU may make it REQUEST_WORK
     // The rest is the scheduler's.
     uint64_t scheduler, self; // scheduler_t, record_t
     uint64_t previous;        // record_t: in a list of the tick's, in front of it
@@ -138,7 +145,7 @@ typedef struct record_t {
     uint32_t issue_args[11];      // of keel_issue: issue_args_t, at the first 16 bytes boundary
 } record_t;
 
-_Static_assert(offsetof(record_t, step) < PROTOCOL_LINE, "a request is a cache line");
+_Static_assert(offsetof(record_t, request) < PROTOCOL_LINE, "a request is a cache line");
 
 typedef struct record_list_t {
     uint64_t first, last; // record_t

@@ -141,7 +141,7 @@ static inline bool room_give_back(scheduler_t *s, const record_t *record)
 static inline void record_retire(scheduler_t *s, record_t *record, bool over)
 {
     if (over && record->shelf) blocks_give_back(record);
-    bool tell = room_give_back(s, record);
+    bool tell = room_give_back(s, record) | record->request;
     // relaxed: it is of this thread, or of packets that have ended.
     bool signals = !PROTOCOL_LOAD(&record->fault, __ATOMIC_RELAXED);
     tell |= !signals || record_signal(record);
@@ -362,7 +362,7 @@ static inline void record_refuse(scheduler_t *s, record_t *record)
     if (record->cause)
         record_signal(record);
     else
-        record_fault(record, FAULT_HOST, 0, NULL);
+        record->request = REQUEST_WORK;
     record_end(s, record, true);
 }
 
@@ -371,6 +371,7 @@ static inline void record_place(scheduler_t *s, record_t *record, record_state_t
 {
     bool room = state == RECORD_READY && queue_has_room(record);
     grant_t grant = room && record->shelf ? blocks_take(record) : GRANT_DONE;
+    if (record->request == REQUEST_WORK) grant = GRANT_HOST;
     if (state == RECORD_WAITS) {
         record_list(&s->waiting, record);
         return;

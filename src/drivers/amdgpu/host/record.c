@@ -41,11 +41,19 @@ static bool executes_suit(const keel_commands_t *commands, uint32_t node)
     return true;
 }
 
-static bool has_cells(const keel_submission_t *submission)
+// Whether it waits for semaphores of the device.
+static bool waits_for_cells(const keel_submission_t *submission)
 {
     const keel_device_t *device = submission->queue->device;
     for (uint32_t i = 0; i < submission->wait_count; i++)
         if (amdgpu_cell_of(submission->waits[i].point.semaphore, device)) return true;
+    return false;
+}
+
+static bool has_cells(const keel_submission_t *submission)
+{
+    const keel_device_t *device = submission->queue->device;
+    if (waits_for_cells(submission)) return true;
     for (uint32_t i = 0; i < submission->signal_count; i++)
         if (amdgpu_cell_of(submission->signals[i].point.semaphore, device)) return true;
     return false;
@@ -114,6 +122,11 @@ bool amdgpu_record_suits(const keel_submission_t *submission)
     if (amdgpu_commands_branch(commands) && commands_late(commands, NULL)) return false;
     return amdgpu_commands_suit(commands, more) && blocks_suit(commands) &&
            executes_suit(commands, submission->queue->info.node);
+}
+
+bool amdgpu_request_suits(const keel_submission_t *submission)
+{
+    return amdgpu_device(submission->queue->device)->scheduler && waits_for_cells(submission);
 }
 
 static keel_status_t piece(amdgpu_run_t *run, uint64_t size, void **data)
@@ -326,16 +339,22 @@ static keel_status_t fault_status(const amdgpu_run_t *run)
     return submission_blame(&run->base.submission, execute, command, status);
 }
 
+// The cell that a wait of a submission is for; NULL: it is reached, or will not be looked at again.
+static cell_t *wait_cell(const keel_submission_t *submission, const submission_wait_t *wait)
+{
+    if (!wait->waiter.promise) return NULL;
+    return amdgpu_cell_of(wait->point.semaphore, submission->queue->device);
+}
+
 static void waits_add(amdgpu_run_t *run)
 {
-    keel_submission_t *submission = &run->base.submission;
+    const keel_submission_t *submission = &run->base.submission;
     record_t *record = run->record;
     wait_t *waits = (wait_t *)(uintptr_t)record->waits;
     uint32_t number = amdgpu_control_of(submission->queue)->number;
     for (uint32_t i = 0; i < submission->wait_count; i++) {
         const submission_wait_t *wait = &submission->waits[i];
-        if (!wait->waiter.promise) continue; // it is reached, or will not be looked at again
-        cell_t *cell = amdgpu_cell_of(wait->point.semaphore, submission->queue->device);
+        const cell_t *cell = wait_cell(submission, wait);
         if (!cell) continue;
         wait_t *added = &waits[record->wait_count++];
         *added = (wait_t){.side = cell->sides + number * sizeof(cell_side_t),
@@ -353,7 +372,10 @@ static void signals_add(amdgpu_run_t *run)
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         signal_t *signal = &submission->signals[i];
         cell_t *cell = amdgpu_cell_of(signal->point.semaphore, submission->queue->device);
-        if (!cell) continue;
+        if (!cell) {
+            if (!record->request) record->request = REQUEST_SIGNALS;
+            continue;
+        }
         signal->native = true;
         points[record->signal_count++] = (cell_point_t){(uintptr_t)cell, signal->point.value};
     }
@@ -405,19 +427,14 @@ static keel_status_t blocks_add(amdgpu_run_t *run)
     return handles_add(run, KEEL_CMD_DEALLOCA, &record->returns, &record->return_count);
 }
 
-static keel_status_t record_make(amdgpu_run_t *run)
+// A record with no work yet, and room for its points.
+static keel_status_t record_begin(amdgpu_run_t *run)
 {
     const keel_submission_t *submission = &run->base.submission;
-    uint64_t steps = 2 * (uint64_t)submission->commands.count + 1;
-    needs_t needs = {0};
-    void *lates, *record, *waits, *signals, *programs, *room;
-    if (!(submission->commands.kinds & BIT(KEEL_CMD_EXECUTE))) steps = 1;
+    void *record, *waits, *signals;
     KEEL_TRY(piece(run, sizeof(record_t), &record));
     KEEL_TRY(piece(run, submission->wait_count * sizeof(wait_t), &waits));
     KEEL_TRY(piece(run, submission->signal_count * sizeof(cell_point_t), &signals));
-    KEEL_TRY(piece(run, steps * sizeof(step_t), &programs));
-    KEEL_TRY(piece(run, lates_count(run) * sizeof(late_t), &lates));
-    needs.lates.list = run->lates = lates;
     run->record = record;
     *run->record = (record_t){
         .scheduler = (uintptr_t)amdgpu_control_of(submission->queue)->shared,
@@ -425,15 +442,39 @@ static keel_status_t record_make(amdgpu_run_t *run)
         .queue = (uintptr_t)amdgpu_queue(submission->queue)->shared,
         .waits = (uintptr_t)waits,
         .signals = (uintptr_t)signals,
-        .steps = (uintptr_t)programs,
-        .lates = (uintptr_t)lates,
         .user = (uintptr_t)run,
     };
+    return NULL;
+}
+
+static keel_status_t record_make(amdgpu_run_t *run)
+{
+    const keel_submission_t *submission = &run->base.submission;
+    uint64_t steps = 2 * (uint64_t)submission->commands.count + 1;
+    needs_t needs = {0};
+    void *lates, *programs, *room;
+    if (!(submission->commands.kinds & BIT(KEEL_CMD_EXECUTE))) steps = 1;
+    KEEL_TRY(record_begin(run));
+    KEEL_TRY(piece(run, steps * sizeof(step_t), &programs));
+    KEEL_TRY(piece(run, lates_count(run) * sizeof(late_t), &lates));
+    needs.lates.list = run->lates = lates;
+    run->record->steps = (uintptr_t)programs;
+    run->record->lates = (uintptr_t)lates;
     KEEL_TRY(blocks_add(run));
     KEEL_TRY(steps_add(run, &needs));
     KEEL_TRY(piece(run, needs.arguments, &room));
     run->record->arguments = (uintptr_t)room;
     run->record->late_count = needs.lates.count;
+    waits_add(run);
+    signals_add(run);
+    return NULL;
+}
+
+// One whose work is the host's: the GPU waits, and asks.
+static keel_status_t request_make(amdgpu_run_t *run)
+{
+    KEEL_TRY(record_begin(run));
+    run->record->request = REQUEST_WORK;
     waits_add(run);
     signals_add(run);
     return NULL;
@@ -504,12 +545,13 @@ static void host_take_over(keel_submission_t *submission, keel_status_t no_memor
     submission_wait_again(submission, amdgpu_host_start);
 }
 
-void amdgpu_record_start(keel_submission_t *submission)
+// Gives the GPU a record that `make` makes.
+static void record_start(keel_submission_t *submission, keel_status_t (*make)(amdgpu_run_t *))
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)submission;
     amdgpu_device_t *device = amdgpu_run_device(run);
     atomic_fetch_add(&device->runs.handlers, 1); // the run may end the device before this is over
-    keel_status_t status = record_make(run);
+    keel_status_t status = make(run);
     bool submitted = !status && record_submit(device, run);
     bool no_memory = amdgpu_is_no_memory(status);
     if (submitted) helper_wake(&device->runs.worker);
@@ -522,6 +564,21 @@ void amdgpu_record_start(keel_submission_t *submission)
         submission_end(submission, status);
 }
 
+void amdgpu_record_start(keel_submission_t *submission)
+{
+    record_start(submission, record_make);
+}
+
+void amdgpu_request_start(keel_submission_t *submission)
+{
+    for (uint32_t i = 0; i < submission->wait_count; i++) {
+        if (!wait_cell(submission, &submission->waits[i])) continue;
+        record_start(submission, request_make);
+        return;
+    }
+    submission_wait_again(submission, amdgpu_host_start); // there is nothing left to wait for
+}
+
 // The signal of that number among those that the GPU makes.
 static void signal_leave(keel_submission_t *submission, uint32_t number)
 {
@@ -532,8 +589,8 @@ static void signal_leave(keel_submission_t *submission, uint32_t number)
     }
 }
 
-// The GPU leaves it to the host, before anything of it has run: its pool is to grow, to fail it, or
-// to have it wait.
+// The GPU asks the host to do it: its waits are over, and nothing of it has run. Its signals are
+// the host's then, who wakes the GPU by them.
 static void record_leave(amdgpu_run_t *run)
 {
     keel_submission_t *submission = &run->base.submission;
@@ -550,8 +607,7 @@ void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure)
     lock_enter(&device->scheduler->lock);
     run_unlist(run);
     lock_leave(&device->scheduler->lock);
-    if (!failure && run->record->fault >> 32 == FAULT_HOST) {
-        keel_status_release(cause);
+    if (!failure && !run->record->cause && run->record->request == REQUEST_WORK) {
         record_leave(run);
         return;
     }

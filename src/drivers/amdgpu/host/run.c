@@ -101,6 +101,8 @@ void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
     (void)queue;
     if (amdgpu_record_suits(submission))
         keel_submission_wait_remote(submission, amdgpu_record_start);
+    else if (amdgpu_request_suits(submission))
+        keel_submission_wait_remote(submission, amdgpu_request_start);
     else
         submission_wait(submission, amdgpu_host_start);
 }

@@ -151,6 +151,10 @@ void amdgpu_cell_unlist(amdgpu_scheduler_t *scheduler, amdgpu_cell_t *cell);
 bool amdgpu_record_suits(const keel_submission_t *submission);
 // For submission_wait: makes a record and gives it to the GPU.
 void amdgpu_record_start(keel_submission_t *submission);
+// The same for a submission that the host has to take part in, if the GPU is to wait for some of
+// its points: the record asks the host for all of the work, when these are reached.
+bool amdgpu_request_suits(const keel_submission_t *submission);
+void amdgpu_request_start(keel_submission_t *submission);
 // Why the record is to end before it begins, by the number of the cause; 0: it is not. Under the
 // scheduler's lock.
 uint64_t amdgpu_cancel_number(amdgpu_run_t *run);
