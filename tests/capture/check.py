@@ -331,7 +331,7 @@ def check_registered(program):
         assert sorted(call.result for call in trace.calls if call.result) == failed, trace.calls
 
 
-def check_late(program):
+def check_late_hip(program):
     """A function of HIP that was not there when it was asked for is found once HIP is."""
     alone = run(program, {})
     assert alone.returncode == 7, alone
@@ -393,7 +393,7 @@ if __name__ == "__main__":
     elif sys.argv[4] == "registered":
         check_registered(sys.argv[5:])
     elif sys.argv[4] == "late":
-        check_late(sys.argv[5:])
+        check_late_hip(sys.argv[5:])
     elif sys.argv[4] == "table":
         check_table(sys.argv[5:])
     elif sys.argv[4] == "startup":
