@@ -4,10 +4,12 @@
 // Of dispatches that are handed over at once, as newer runtimes do, those that may overlap get no
 // barrier packet between them. A dispatch of an exit handler that runs after the library's is
 // recorded before the runtime ends: ROCR 7 tells no times any more once hsa_shut_down has come to
-// it, and after OnUnload the runtime is gone.
+// it, and after OnUnload the runtime is gone. A queue may be destroyed while the library's thread
+// does not run.
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <unistd.h>
 
 #include "played.h"
 
@@ -27,6 +29,7 @@ static _Atomic bool held = true; // dispatches do not end, or else after some lo
 static _Atomic int looks;        // at signals that are not held
 static _Atomic int times;        // that were told
 static _Atomic bool closed;      // no times are told
+static _Atomic bool starved;     // the library's thread does not go on
 static _Atomic uint64_t made;    // signals
 
 static HSA_FUNCTION(intercept_create, HSA_QUEUE_CREATE)
@@ -51,6 +54,7 @@ static hsa_status_t signal_create(int64_t value, uint32_t count, const hsa_agent
 
 static int64_t signal_load(hsa_signal_t signal)
 {
+    while (starved) usleep(100);
     return held || ++looks < LOOKS;
 }
 
@@ -110,6 +114,20 @@ static void check_overlap(void)
     check(__LINE__, packets_hand(apart, 1, BARRED) == 2);
 }
 
+// The thread comes to a dispatch of a queue that is gone.
+static void check_starved(void)
+{
+    const uint16_t plain[] = {BARRED};
+    hsa_fn destroy = played_core.slots[PLAYED_QUEUE_DESTROY];
+    starved = true;
+    packets_hand(plain, 1, HSA_PACKET_INVALID);
+    check(__LINE__, ((hsa_status_t(*)(hsa_queue_t *))destroy)(&handle) == 0);
+    looks = LOOKS;
+    held = false;
+    starved = false;
+    while (!times) usleep(100);
+}
+
 // Hands a dispatch over, and ends the runtime while it is in flight.
 static void dispatch_then(void (*end)(void))
 {
@@ -149,6 +167,6 @@ int main(int argc, char **argv)
     played_amd.slots[PLAYED_INTERCEPT_REGISTER] = (hsa_fn)intercept_register;
     if (atexit(late) != 0 || argc != 2 || !played_open(argv[1])) return 1;
     check_overlap();
-    held = false;
+    check_starved();
     return 0;
 }

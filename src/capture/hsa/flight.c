@@ -124,11 +124,11 @@ bool flight_wait(flight_queue_t *queue)
     return collect_wait(&queue->in_flight);
 }
 
-void flight_drain(flight_queue_t *queue)
+bool flight_drain(flight_queue_t *queue)
 {
-    if (flight_wait(queue)) return;
+    if (flight_wait(queue)) return true;
     atomic_store_explicit(&queue->given_up, true, memory_order_release);
-    (void)collect_wait(&queue->in_flight); // false in the child of a fork, without a collector
+    return collect_wait(&queue->in_flight);
 }
 
 static void list_destroy(flight_t *first)

@@ -39,8 +39,9 @@ uint64_t flight_collect(uint64_t *ended);
 // Waits until all of a queue is recorded. False: some did not end within a second. Any thread.
 bool flight_wait(flight_queue_t *queue);
 
-// The same; what does not end is recorded without times. Any thread.
-void flight_drain(flight_queue_t *queue);
+// The same; what does not end is recorded without times. False: the collector has not come to that,
+// or is not there, as in the child of a fork. Then the queue must stay. Any thread.
+bool flight_drain(flight_queue_t *queue);
 
 // Destroys the signals of a queue that was drained, and is destroyed now; before the runtime ends.
 void flight_finish(flight_queue_t *queue);

@@ -321,9 +321,9 @@ static void queue_free(queue_t *queue)
 hsa_status_t queue_destroy(hsa_queue_t *handle)
 {
     queue_t *queue = queue_take(handle);
-    if (queue) flight_drain(&queue->flights);
+    bool over = queue && flight_drain(&queue->flights);
     hsa_status_t status = hsa.queue_destroy(handle);
-    if (queue && status == 0) {
+    if (over && status == 0) { // else the collector still has some of its flights
         flight_finish(&queue->flights);
         queue_free(queue);
     }
@@ -342,7 +342,7 @@ hsa_status_t queue_set_profiler(hsa_queue_t *handle, int on)
 void queue_drain_all(void)
 {
     pthread_mutex_lock(&lock);
-    for (queue_t *queue = queues; queue; queue = queue->next) flight_drain(&queue->flights);
+    for (queue_t *queue = queues; queue; queue = queue->next) (void)flight_drain(&queue->flights);
     pthread_mutex_unlock(&lock);
 }
 
