@@ -72,7 +72,7 @@ keel_status_t metal_device_clock(keel_device_t *base, uint64_t *now_ns)
     metal_device_t *device = metal_device(base);
     uint64_t host = 0;
     *now_ns = keel_now_ns();
-    if (!has_stamps(device)) return NULL;
+    if (!device->stamps.set) return NULL; // else it is the GPU's for good, also without samples
     void *pool = metal_enter(device->api);
     mtl_timestamps(device->api, device->device, &host, now_ns);
     metal_leave(device->api, pool);
@@ -286,7 +286,7 @@ static void clock_judge(metal_device_t *device, bool good)
 {
     atomic_store(&device->stamps.tried, true);
     if (!good && !atomic_exchange(&device->stamps.bad, true))
-        log_say(KEEL_LOG_WARNING, "the GPU tells no times: timestamps are the host's from here on");
+        log_say(KEEL_LOG_WARNING, "the GPU samples no times: the host takes them from here on");
 }
 
 static void stamp_settle(metal_run_t *run, const metal_stamp_t *stamp, const uint64_t *times)
@@ -322,7 +322,7 @@ void metal_stamps_settle(metal_run_t *run)
 uint64_t metal_stamp_late(const metal_run_t *run)
 {
     uint64_t now = 0;
-    if (has_stamps(metal_run_device(run))) {
+    if (metal_run_device(run)->stamps.set) {
         keel_status_release(metal_device_clock(run->base.submission.queue->device, &now));
         return now;
     }
@@ -356,8 +356,6 @@ void metal_clock_trace(metal_device_t *device)
     if (!device->stamps.traced) {
         device->stamps.traced = trace_clock_make();
         device->stamps.offset = device_ns - (before + half);
-    } else if (atomic_load(&device->stamps.bad)) {
-        return; // that was the host's clock
     }
     if (device->stamps.traced) trace_pair(device->stamps.traced, device_ns, before + half, half);
 }
