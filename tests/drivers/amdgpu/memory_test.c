@@ -241,6 +241,57 @@ static void test_the_host_cannot_read_the_gpus_memory(void **state)
     setup_close(&s);
 }
 
+static keel_buffer_t *memory_import(keel_device_t *device, void *memory)
+{
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = memory, .size = SMALL};
+    keel_buffer_t *buffer = NULL;
+    OK(keel_buffer_import(device, &external, NULL, &buffer));
+    return buffer;
+}
+
+static bool is_locked(const void *memory)
+{
+    hsa_amd_pointer_info_t info = {.size = sizeof info};
+    assert_int_equal(real->hsa_amd_pointer_info(memory, &info, NULL, NULL, NULL),
+                     HSA_STATUS_SUCCESS);
+    return info.type != HSA_EXT_POINTER_TYPE_UNKNOWN;
+}
+
+// Else HSA would know it when the application has other memory there.
+static void test_a_lost_device_unlocks_memory(void **state)
+{
+    static _Alignas(4096) char memory[SMALL];
+    keel_device_t *device = NULL;
+    (void)state;
+    OK(keel_device_open("amdgpu://0", NULL, &device));
+    real = amdgpu_device(device)->hsa;
+    keel_buffer_t *buffer = memory_import(device, memory);
+    assert_true(is_locked(memory));
+    amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, NULL, amdgpu_device(device));
+    keel_buffer_release(buffer);
+    assert_false(is_locked(memory));
+    keel_device_release(device);
+}
+
+// The device that has locked memory goes before another one that uses it.
+static void test_memory_outlives_who_has_locked_it(void **state)
+{
+    static _Alignas(4096) char memory[SMALL];
+    keel_device_t *first = NULL, *second = NULL;
+    (void)state;
+    OK(keel_device_open("amdgpu://0", NULL, &first));
+    OK(keel_device_open("amdgpu://0", NULL, &second));
+    real = amdgpu_device(second)->hsa;
+    keel_buffer_t *gone = memory_import(first, memory), *buffer = memory_import(second, memory);
+    keel_buffer_release(gone);
+    keel_device_release(first);
+    assert_true(is_locked(memory));
+    keel_buffer_release(buffer);
+    assert_false(is_locked(memory));
+    keel_device_release(second);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
@@ -250,6 +301,8 @@ int main(void)
         cmocka_unit_test(test_a_block_needs_no_chunk),
         cmocka_unit_test(test_a_block_finds_what_is_kept),
         cmocka_unit_test(test_programs_share_chunks),
+        cmocka_unit_test(test_a_lost_device_unlocks_memory),
+        cmocka_unit_test(test_memory_outlives_who_has_locked_it),
         cmocka_unit_test(test_the_host_cannot_read_the_gpus_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

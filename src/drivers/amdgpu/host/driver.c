@@ -94,7 +94,9 @@ static void amdgpu_device_destroy(keel_device_t *device)
     amdgpu_device_t *d = amdgpu_device(device);
     runs_free(&d->runs);
     amdgpu_scheduler_free(d);
-    if (d->late && object_is_ours(&device->object)) blocks_return(&d->blocks, d->late, false);
+    bool ours = object_is_ours(&device->object);
+    if (d->late && ours) blocks_return(&d->blocks, d->late, false);
+    if (d->pages.ops && ours) pages_close(&d->pages); // devices may use what this one has locked
     keel_status_release(atomic_load(&d->failed));
     mem_free(d);
 }
@@ -200,6 +202,7 @@ static keel_status_t scheduler_choose(amdgpu_device_t *device, const amdgpu_opti
 
 static keel_status_t device_start(amdgpu_device_t *device, const amdgpu_options_t *options)
 {
+    static _Atomic(keel_status_t) not_lost; // what a lost device has locked, HSA unlocks, too
     device->ops = amdgpu_ops;
     device->base.ops = &device->ops;
     device->blocks = (blocks_t){.ops = &amdgpu_blocks_ops, .owner = device};
@@ -208,7 +211,7 @@ static keel_status_t device_start(amdgpu_device_t *device, const amdgpu_options_
         .ops = &amdgpu_pages_ops,
         .driver = device->hsa,
         .vendor = device,
-        .lost = &device->failed,
+        .lost = &not_lost,
         .bytewise = true,
     };
     runs_init(&device->runs, &amdgpu_run_ops, &device->base, "keel-amdgpu", "keel-amdgpu-aid",
