@@ -14,15 +14,25 @@ static uint32_t caps_emulated(const stream_device_t *device)
     return bits;
 }
 
+// The most urgent level is the core's own (queue/watcher.c), if there are several. A queue without
+// a wish gets the vendor's usual level, which is 0, if the vendor has less urgent ones; else a
+// level in the middle, so that others can be less urgent.
+static void priorities_fill(const stream_limits_t *limits, keel_caps_t *caps)
+{
+    int32_t levels = limits->least - limits->greatest;
+    if (levels) levels--;
+    int32_t below = limits->least > 0 && limits->greatest <= 0 ? limits->least : levels / 2;
+    if (below > levels) below = levels;
+    caps->min_priority = -below;
+    caps->max_priority = levels - below;
+}
+
 void stream_caps_fill(stream_device_t *device)
 {
     const stream_limits_t *limits = &device->limits;
     uint32_t local = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_DEVICE_VISIBLE;
     uint32_t host = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT | KEEL_MEMORY_HOST_CACHED;
     keel_caps_t *caps = &device->base.caps;
-    // The most urgent level is the core's own (queue/watcher.c), if there are several.
-    int32_t levels = limits->least - limits->greatest;
-    if (levels) levels--;
     device_dlpack(&limits->dlpack, device->dlpack);
     *caps = (keel_caps_t){
         .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_BRANCHES |
@@ -30,8 +40,6 @@ void stream_caps_fill(stream_device_t *device)
                 KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_DLPACK | KEEL_CAP_GROUP_SIZE |
                 KEEL_CAP_EXECUTES | KEEL_CAP_COPY_ACROSS,
         .queue_families = 1u << KEEL_QUEUE_COMPUTE | 1u << KEEL_QUEUE_TRANSFER,
-        .min_priority = -(levels / 2),
-        .max_priority = levels - levels / 2,
         .nodes = 1,
         .workers = limits->processors,
         .max_bindings = STREAM_MAX_BINDINGS,
@@ -54,6 +62,7 @@ void stream_caps_fill(stream_device_t *device)
                          stream_device_has(device, STREAM_MANAGED) ? local | host : 0},
         .dlpack = device->dlpack,
     };
+    priorities_fill(limits, caps);
     if (stream_device_has(device, STREAM_SHARED)) caps->bits |= KEEL_CAP_EXPORT_FD;
     if (stream_device_has(device, STREAM_OUTSIDE)) caps->bits |= KEEL_CAP_IMPORT_SEMAPHORE;
     if (limits->natives.stream) caps->bits |= KEEL_CAP_NATIVE;

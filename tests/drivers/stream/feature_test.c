@@ -309,6 +309,36 @@ static void capabilities_say_what_is_emulated(void **state)
     fixture_close(NULL);
 }
 
+// The vendor's priority of a new queue, its second one, and of the one that the device begins with.
+static int32_t priority_of(int32_t least, int32_t priority, int32_t *usual)
+{
+    static vendor_kind_t own;
+    own = (vendor_kind_t){.name = "priorities", .least = least};
+    kind = &own;
+    fixture_open(NULL);
+    keel_queue_options_t options = {.priority = priority};
+    keel_queue_t *made;
+    ok_status(keel_queue_create(device, &options, &made));
+    int32_t got = vendor_priority(1);
+    *usual = vendor_priority(0);
+    keel_queue_release(made);
+    fixture_close(NULL);
+    return got;
+}
+
+// The vendor's levels go from `least` down to -2, which no queue gets.
+static void queues_have_the_usual_priority_unless_they_say_so(void **state)
+{
+    (void)state;
+    int32_t usual;
+    assert_int_equal(priority_of(1, -1, &usual), 1);
+    assert_int_equal(usual, 0);
+    assert_int_equal(priority_of(1, 1, &usual), -1);
+    assert_int_equal(usual, 0);
+    assert_int_equal(priority_of(0, 1, &usual), -1);
+    assert_int_equal(usual, 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -325,6 +355,7 @@ int main(void)
         cmocka_unit_test(graphs_are_made_elsewhere_where_that_may_wait),
         cmocka_unit_test(small_transfers_are_kernels_where_that_is_faster),
         cmocka_unit_test(capabilities_say_what_is_emulated),
+        cmocka_unit_test(queues_have_the_usual_priority_unless_they_say_so),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

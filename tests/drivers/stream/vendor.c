@@ -181,6 +181,7 @@ static keel_status_t fake_open(const keel_uri_t *uri, keel_device_t **opened)
         .max_local_memory = 1 << 16,
         .max_arguments = 4096,
         .max_group_counts = {1 << 20, 1 << 16, 1 << 16},
+        .least = vendor.kind->least,
         .greatest = VENDOR_GREATEST,
         .memory = 1 << 30,
         .clock_khz = vendor.kind->clock_khz,

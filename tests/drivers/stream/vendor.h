@@ -20,6 +20,7 @@ typedef struct vendor_kind_t {
     const char *name; // of tests on it
     uint32_t features;
     uint32_t clock_khz; // 0: the clock counts nanoseconds
+    int32_t least;      // the least urgent priority of streams; the most urgent is -2
     stream_quirks_t quirks;
 } vendor_kind_t;
 
@@ -72,6 +73,7 @@ void vendor_go(void);
 // many ran.
 uint32_t vendor_run(uint32_t queue, uint32_t n);
 uint32_t vendor_pending(uint32_t queue);               // pieces of work on it
+int32_t vendor_priority(uint32_t queue);               // of its stream
 uint32_t vendor_most_load(uint32_t queue);             // room that was taken at once, in launches
 bool vendor_await_pending(uint32_t queue, uint32_t n); // waits until there are so many
 // A stream has room for so many launches that have not run; then calls block. 0: any number. What

@@ -340,6 +340,14 @@ uint32_t vendor_pending(uint32_t queue)
     return pending;
 }
 
+int32_t vendor_priority(uint32_t queue)
+{
+    vendor_lock();
+    int32_t priority = queues[queue]->priority;
+    done(NULL);
+    return priority;
+}
+
 uint32_t vendor_most_load(uint32_t queue)
 {
     vendor_lock();
