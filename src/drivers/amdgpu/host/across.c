@@ -36,10 +36,9 @@ typedef struct users_t {
 
 static keel_status_t users_ask(const amdgpu_device_t *device, uint64_t address, users_t *users)
 {
-    hsa_amd_pointer_info_t info = {.size = sizeof info};
+    hsa_amd_pointer_info_t info;
     *users = (users_t){0};
-    KEEL_TRY(HSA_CALL(device->hsa, hsa_amd_pointer_info, (void *)(uintptr_t)address, &info,
-                      mem_alloc, &users->count, &users->agents));
+    KEEL_TRY(amdgpu_agents_of(device->hsa, address, &info, &users->count, &users->agents));
     users->memory = info.agentBaseAddress;
     return NULL;
 }

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/memory.h"
 #include "base/status.h"
 #include "drivers/amdgpu/host/amdgpu.h"
 #include "executable/triple.h"
@@ -103,6 +104,18 @@ static hsa_status_t isa_each(hsa_isa_t isa, void *data)
 {
     *(hsa_isa_t *)data = isa;
     return HSA_STATUS_INFO_BREAK;
+}
+
+keel_status_t amdgpu_agents_of(const hsa_symbols_t *hsa, uint64_t address,
+                               hsa_amd_pointer_info_t *info, uint32_t *count, hsa_agent_t **agents)
+{
+    *info = (hsa_amd_pointer_info_t){.size = sizeof *info};
+    keel_status_t status = HSA_CALL(hsa, hsa_amd_pointer_info, (void *)(uintptr_t)address, info,
+                                    mem_alloc, count, agents);
+    // What HSA may lack here is what mem_alloc did not give it: memory of the host.
+    return keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED
+               ? status_as(status, KEEL_OUT_OF_MEMORY)
+               : status;
 }
 
 keel_status_t amdgpu_agent_target(const hsa_symbols_t *hsa, hsa_agent_t gpu,

@@ -229,6 +229,10 @@ keel_status_t amdgpu_agent_find(const hsa_symbols_t *hsa, int ordinal, hsa_agent
 keel_status_t amdgpu_agents_count(const hsa_symbols_t *hsa, int *count) KEEL_MUST_USE;
 keel_status_t amdgpu_agent_memory(const hsa_symbols_t *hsa, hsa_agent_t gpu,
                                   hsa_amd_memory_pool_t *pool, uint64_t *size) KEEL_MUST_USE;
+// What HSA knows of memory, and the agents that may use it: a list for mem_free.
+keel_status_t amdgpu_agents_of(const hsa_symbols_t *hsa, uint64_t address,
+                               hsa_amd_pointer_info_t *info, uint32_t *count,
+                               hsa_agent_t **agents) KEEL_MUST_USE;
 // The name of what the GPU runs: "gfx90a:sramecc+:xnack-".
 enum { AMDGPU_TARGET = 64 };
 keel_status_t amdgpu_agent_target(const hsa_symbols_t *hsa, hsa_agent_t gpu,

@@ -150,12 +150,11 @@ static keel_status_t atomics_check(const amdgpu_control_t *control)
 static keel_status_t doorbell_check(const amdgpu_control_t *control)
 {
     const amdgpu_device_t *device = control->device;
-    hsa_amd_pointer_info_t info = {.size = sizeof info};
-    void *doorbell = (void *)(uintptr_t)control->shared->control.doorbell;
+    hsa_amd_pointer_info_t info;
     hsa_agent_t *agents = NULL;
     uint32_t count = 0, found = 0;
     KEEL_TRY(
-        HSA_CALL(device->hsa, hsa_amd_pointer_info, doorbell, &info, mem_alloc, &count, &agents));
+        amdgpu_agents_of(device->hsa, control->shared->control.doorbell, &info, &count, &agents));
     for (uint32_t i = 0; i < count; i++) found += amdgpu_device_has(device, agents[i]);
     mem_free(agents);
     if (found == device->node_count) return NULL;
