@@ -129,8 +129,14 @@ keel_status_t status_at(keel_status_t status, const char *path)
     return status;
 }
 
+static bool is_bare(keel_status_t status)
+{
+    return status && status == &bare[status->code];
+}
+
 keel_status_t status_as(keel_status_t status, keel_code_t code)
 {
+    if (is_bare(status)) return &bare[code];
     if (status && !status->is_static) status->code = code;
     return status;
 }

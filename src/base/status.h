@@ -19,7 +19,7 @@ keel_status_t status_forgotten(void);
 // left out.
 keel_status_t status_at(keel_status_t status, const char *path);
 
-// Changes the code of a status to which the caller has the only reference. Returns it.
+// The same error with another code. Consumes `status`, to which the caller has the only reference.
 keel_status_t status_as(keel_status_t status, keel_code_t code);
 
 // The code for an error of the system that concerns a file; KEEL_IO if no other says more.

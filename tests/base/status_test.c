@@ -32,6 +32,18 @@ static void test_place_of_a_new_one(void **state)
     assert_ptr_equal(status_at(status_no_memory(), "queue 1"), status_no_memory());
 }
 
+// One that could not be described gets another code as well, and stays for others what it was.
+static void test_another_code(void **state)
+{
+    (void)state;
+    keel_status_t status = status_as(failure(), KEEL_CORRUPT);
+    assert_int_equal(keel_status_code(status), KEEL_CORRUPT);
+    keel_status_release(status);
+    assert_int_equal(keel_status_code(status_as(status_no_memory(), KEEL_CORRUPT)), KEEL_CORRUPT);
+    assert_int_equal(keel_status_code(status_no_memory()), KEEL_OUT_OF_MEMORY);
+    assert_null(status_as(NULL, KEEL_CORRUPT));
+}
+
 // Others have it too, without a place or with one of their own: theirs does not change, and it says
 // what has happened in the same words at each place.
 static void test_place_of_a_shared_one(void **state)
@@ -61,6 +73,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_place_of_a_new_one),
+        cmocka_unit_test(test_another_code),
         cmocka_unit_test(test_place_of_a_shared_one),
         cmocka_unit_test(test_second_place),
     };
