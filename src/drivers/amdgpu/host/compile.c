@@ -17,15 +17,21 @@ enum {
     ARGUMENTS_WORD = 10, // of a packet: where its arguments' address is
 };
 
+static void vector_finish(compile_vector_t *v)
+{
+    if (v->owned) mem_free_aligned(v->data);
+}
+
 // So many more bytes, zeroed; NULL: there is no memory.
 static void *vector_grow(compile_vector_t *v, uint64_t size)
 {
     uint64_t end = v->size + size;
     if (end > v->capacity) {
         uint64_t capacity = 2 * end + 1024;
-        void *data = mem_resize(v->owned ? v->data : NULL, capacity);
+        void *data = mem_zalloc_aligned(capacity, PROTOCOL_LINE); // as packets are
         if (!data) return NULL;
-        if (!v->owned && v->size) memcpy(data, v->data, v->size);
+        if (v->size) memcpy(data, v->data, v->size);
+        vector_finish(v);
         v->data = data;
         v->capacity = capacity;
         v->owned = true;
@@ -543,11 +549,6 @@ void compile_write(compiler_t *c, void *memory, uint64_t address)
     if (c->commands.size) memcpy(to + commands, c->commands.data, c->commands.size);
     if (c->data.size) memcpy(to + data, c->data.data, c->data.size);
     table_write(c, to + data + c->data.size, address + data + c->data.size);
-}
-
-static void vector_finish(compile_vector_t *v)
-{
-    if (v->owned) mem_free(v->data);
 }
 
 void compile_finish(compiler_t *c)

@@ -20,7 +20,7 @@ typedef struct compile_vector_t {
 // The caller's, for the time being: commands of small submissions need no memory of their own.
 typedef struct compile_room_t {
     _Alignas(16) unsigned char segments[2 * sizeof(segment_t)];
-    _Alignas(16) unsigned char commands[8 * sizeof(program_command_t)];
+    _Alignas(PROTOCOL_LINE) unsigned char commands[8 * sizeof(program_command_t)];
     _Alignas(16) unsigned char data[4096];
     _Alignas(16) unsigned char patches[16 * sizeof(patch_t)];
     _Alignas(16) unsigned char table[16 * sizeof(table_entry_t)];
