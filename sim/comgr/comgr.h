@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the cache uses of libamd_comgr, AMD's compiler as a library. Handles are structs of one
-// 64-bit word, which are passed as such a word.
+// What the cache uses of libamd_comgr, AMD's compiler as a library. A handle is a struct of 64
+// bits; functions take it as they take a number of 64 bits.
 #ifndef SIM_COMGR_COMGR_H_
 #define SIM_COMGR_COMGR_H_
 
