@@ -126,6 +126,7 @@ static inline bool room_give_back(scheduler_t *s, const record_t *record)
     // seq_cst: pairs with record_starve and record_lack. Either this sees who waits, or they see
     // what came back.
     PROTOCOL_FENCE();
+    // This scheduler first, then those of the shelf, by one loop: tick_ask is inlined once.
     uint32_t asks = PROTOCOL_LOAD(&s->starving, __ATOMIC_RELAXED);
     scheduler_t *asked = s;
     for (uint32_t left = shelf ? shelf->side_count : 0;; left--, side++) {

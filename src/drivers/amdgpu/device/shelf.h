@@ -54,14 +54,23 @@ typedef struct handle_t {
     uint32_t unused;
 } handle_t;
 
-// Takes so many off the count. Each of them is then to be had by shelf_pick. False: there are less.
-static inline bool shelf_reserve(shelf_t *shelf, uint64_t count)
+// Takes so many off the count; *left is what remains. False: there are less.
+static inline bool shelf_count_off(shelf_t *shelf, uint64_t count, uint64_t *left)
 {
     uint64_t free = PROTOCOL_LOAD(&shelf->free, __ATOMIC_RELAXED);
     do {
         if (free < count) return false;
     } while (!PROTOCOL_CAS(&shelf->free, &free, free - count));
-    PROTOCOL_LEAST(&shelf->least, free - count);
+    *left = free - count;
+    return true;
+}
+
+// The same for who uses them: each is then to be had by shelf_pick.
+static inline bool shelf_reserve(shelf_t *shelf, uint64_t count)
+{
+    uint64_t left;
+    if (!shelf_count_off(shelf, count, &left)) return false;
+    PROTOCOL_LEAST(&shelf->least, left);
     return true;
 }
 

@@ -92,16 +92,6 @@ static shelf_row_t *row_at(const amdgpu_shelf_t *shelf, uint64_t address)
     return row;
 }
 
-// As many off the count, without saying that so few were left.
-static bool count_take(shelf_t *shared, uint64_t count)
-{
-    uint64_t free = PROTOCOL_LOAD(&shared->free, __ATOMIC_RELAXED);
-    do {
-        if (free < count) return false;
-    } while (!PROTOCOL_CAS(&shared->free, &free, free - count));
-    return true;
-}
-
 // Their bits, if all are there: up to which one.
 static uint64_t bits_take(shelf_row_t *row, uint64_t count)
 {
@@ -117,7 +107,8 @@ static bool shelf_blocks_remove(void *user, uint64_t address, uint64_t count)
 {
     amdgpu_shelf_t *shelf = user;
     shelf_row_t *row = row_at(shelf, address);
-    if (!count_take(shelf->shared, count)) return false;
+    uint64_t left; // not the least: no buffer gets what goes
+    if (!shelf_count_off(shelf->shared, count, &left)) return false;
     uint64_t taken = bits_take(row, count);
     bool all = taken >= count;
     for (uint64_t at = 0; at < taken; at += SHELF_ROW) {
