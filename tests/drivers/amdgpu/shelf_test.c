@@ -91,14 +91,29 @@ static void pool_warm(const setup_t *s, keel_pool_t *pool)
     keel_buffer_release(buffer);
 }
 
+// A device, and a pool of it that is warm.
+static keel_pool_t *begin(setup_t *s, uint64_t blocks, keel_pool_full_t full)
+{
+    setup_open(s, "amdgpu://0", 0);
+    keel_pool_t *pool = pool_make(s, blocks, full);
+    pool_warm(s, pool);
+    return pool;
+}
+
+static void end(setup_t *s, keel_pool_t *pool, keel_buffer_t *x, keel_buffer_t *y)
+{
+    keel_buffer_release(y);
+    keel_buffer_release(x);
+    keel_pool_release(pool);
+    setup_close(s);
+}
+
 // Each link: alloca, a fill, dealloca, one after the other, in the same few blocks.
 static void test_a_chain_needs_no_host(void **state)
 {
     (void)state;
     setup_t s;
-    setup_open(&s, "amdgpu://0", 0);
-    keel_pool_t *pool = pool_make(&s, 2, KEEL_POOL_WAITS);
-    pool_warm(&s, pool);
+    keel_pool_t *pool = begin(&s, 2, KEEL_POOL_WAITS);
     keel_buffer_t *buffers[CHAIN];
     uint64_t value = 1;
     for (int i = 0; i < CHAIN; i++, value += 4) {
@@ -174,9 +189,7 @@ static void test_the_host_wakes_it(void **state)
 {
     (void)state;
     setup_t s;
-    setup_open(&s, "amdgpu://0", 0);
-    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_WAITS);
-    pool_warm(&s, pool);
+    keel_pool_t *pool = begin(&s, 1, KEEL_POOL_WAITS);
     keel_buffer_t *x = reserve(pool), *y = reserve(pool);
     submit(&s, 1, keel_op_alloca(x), 2);
     submit(&s, 2, keel_op_alloca(y), 3);
@@ -215,10 +228,7 @@ static void refused(keel_pool_full_t full, bool held, bool gives, keel_code_t co
     code_check(await(&s, 3), code, text);
     assert_true(has_memory(x));
     assert_int_equal(stats_of(pool).used, BLOCK);
-    keel_buffer_release(y);
-    keel_buffer_release(x);
-    keel_pool_release(pool);
-    setup_close(&s);
+    end(&s, pool, x, y);
 }
 
 static void test_the_host_refuses(void **state)
@@ -251,9 +261,7 @@ static void test_a_dealloca_of_the_gpu_helps(void **state)
 {
     (void)state;
     setup_t s;
-    setup_open(&s, "amdgpu://0", 0);
-    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_FAILS);
-    pool_warm(&s, pool);
+    keel_pool_t *pool = begin(&s, 1, KEEL_POOL_FAILS);
     keel_buffer_t *x = reserve(pool), *y = reserve(pool);
     keel_op_t op = keel_op_alloca(y);
     submit(&s, 1, keel_op_alloca(x), 2);
@@ -266,10 +274,7 @@ static void test_a_dealloca_of_the_gpu_helps(void **state)
     assert_false(has_memory(x));
     assert_true(has_memory(y));
     assert_int_equal(stats_of(pool).waiting, 0);
-    keel_buffer_release(y);
-    keel_buffer_release(x);
-    keel_pool_release(pool);
-    setup_close(&s);
+    end(&s, pool, x, y);
 }
 
 // One that waits for the very alloca does not.
@@ -277,9 +282,7 @@ static void test_a_dealloca_behind_it_does_not(void **state)
 {
     (void)state;
     setup_t s;
-    setup_open(&s, "amdgpu://0", 0);
-    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_FAILS);
-    pool_warm(&s, pool);
+    keel_pool_t *pool = begin(&s, 1, KEEL_POOL_FAILS);
     keel_buffer_t *x = reserve(pool), *y = reserve(pool);
     keel_op_t takes = keel_op_alloca(y), gives = keel_op_dealloca(x);
     submit(&s, 1, keel_op_alloca(x), 2);
@@ -289,10 +292,7 @@ static void test_a_dealloca_behind_it_does_not(void **state)
     code_check(keel_wait(KEEL_POINTS(got), KEEL_ALL, KEEL_FOREVER), KEEL_RESOURCE_EXHAUSTED,
                "all deallocas on their way wait for this alloca");
     assert_true(has_memory(x));
-    keel_buffer_release(y);
-    keel_buffer_release(x);
-    keel_pool_release(pool);
-    setup_close(&s);
+    end(&s, pool, x, y);
 }
 
 // Host and GPU wait for the same block: each gets it, one after the other.
@@ -300,9 +300,7 @@ static void test_both_sides_wait(void **state)
 {
     (void)state;
     setup_t s;
-    setup_open(&s, "amdgpu://0", 0);
-    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_WAITS);
-    pool_warm(&s, pool);
+    keel_pool_t *pool = begin(&s, 1, KEEL_POOL_WAITS);
     keel_buffer_t *x = reserve(pool), *y = reserve(pool), *z = reserve(pool);
     const keel_point_t first = keel_point(s.semaphore, 2);
     keel_op_t device[] = {keel_op_alloca(y), keel_op_barrier(), keel_op_dealloca(y)};
@@ -320,10 +318,7 @@ static void test_both_sides_wait(void **state)
     assert_int_equal(stats_of(pool).used, 0);
     assert_int_equal(stats_of(pool).waiting, 0);
     keel_buffer_release(z);
-    keel_buffer_release(y);
-    keel_buffer_release(x);
-    keel_pool_release(pool);
-    setup_close(&s);
+    end(&s, pool, x, y);
 }
 
 // One that waits for a block ends when its submission is cancelled.
@@ -331,9 +326,7 @@ static void test_who_waits_can_be_cancelled(void **state)
 {
     (void)state;
     setup_t s;
-    setup_open(&s, "amdgpu://0", 0);
-    keel_pool_t *pool = pool_make(&s, 1, KEEL_POOL_WAITS);
-    pool_warm(&s, pool);
+    keel_pool_t *pool = begin(&s, 1, KEEL_POOL_WAITS);
     keel_buffer_t *x = reserve(pool), *y = reserve(pool);
     const keel_point_t wait = keel_point(s.semaphore, 2), signal = keel_point(s.semaphore, 3);
     keel_op_t op = keel_op_alloca(y);
@@ -348,10 +341,7 @@ static void test_who_waits_can_be_cancelled(void **state)
     code_check(await(&s, 3), KEEL_CANCELLED, "cancelled");
     assert_false(has_memory(y));
     assert_int_equal(side->waiting, 0);
-    keel_buffer_release(y);
-    keel_buffer_release(x);
-    keel_pool_release(pool);
-    setup_close(&s);
+    end(&s, pool, x, y);
 }
 
 // Work with memory of its own, in one submission; the pool gets its first slab for it.
@@ -382,10 +372,7 @@ static void test_one_submission_does_all(void **state)
     assert_int_equal(stats_of(pool).reserved, 4 * BLOCK);
     OK(keel_pool_trim(pool, 0));
     assert_int_equal(stats_of(pool).reserved, 0);
-    keel_buffer_release(y);
-    keel_buffer_release(x);
-    keel_pool_release(pool);
-    setup_close(&s);
+    end(&s, pool, x, y);
 }
 
 int main(void)
