@@ -18,7 +18,7 @@ TEST(device, list_all, .also = NEED_LISTED, .lists = true)
     CHECK(found);
 }
 
-TEST(device, list_of_driver_opens, .also = NEED_LISTED)
+TEST(device, list_of_driver_opens, .also = NEED_LISTED, .opens = true)
 {
     keel_device_listing_t devices[64];
     size_t count = 0;

@@ -50,6 +50,7 @@ typedef struct test_t {
     bool alone;          // measures time: no other test runs beside it
     bool loses;          // the device is lost, for everybody in the process
     bool lists;          // asks every driver for its devices, and so wakes every vendor's library
+    bool opens;          // every device on the list of the driver
     struct test_t *next; // the registry's
 } test_t;
 

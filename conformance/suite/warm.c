@@ -97,6 +97,22 @@ static void warm_up_vendor(const char *uri)
     keel_device_release(device);
 }
 
+// Opens each device of the driver: a vendor may keep threads for each of its GPUs, from when it is
+// opened first (ROCm's runtime, a queue of its own on each).
+static void warm_up_listed(const char *uri)
+{
+    keel_device_listing_t devices[64];
+    size_t count = 0;
+    char driver[32];
+    snprintf(driver, sizeof driver, "%.*s", (int)strcspn(uri, ":"), uri);
+    keel_status_release(keel_device_list(driver, devices, 64, &count));
+    for (size_t i = 0; i < count && i < 64; i++) {
+        keel_device_t *device = NULL;
+        keel_status_release(keel_device_open(devices[i].uri, NULL, &device));
+        keel_device_release(device);
+    }
+}
+
 // Two devices that have copied to each other.
 static void warm_up_partner(const char *uri, const char *partner)
 {
@@ -124,7 +140,10 @@ void warm_up(const settings_t *settings, const test_t *test)
     // What stands in for a vendor leaves nothing behind, unless the vendor's own library is there.
     const vendor_t *vendor = fault_vendor(settings->uri);
     bool bare = settings->mode != MODE_FAULT && settings->mode != MODE_SHUFFLE;
-    if (bare || (vendor && vendor->keeps)) warm_up_vendor(settings->uri);
+    if (bare || (vendor && vendor->keeps)) {
+        warm_up_vendor(settings->uri);
+        if (test && test->opens) warm_up_listed(settings->uri);
+    }
     if (bare && settings->partner) {
         warm_up_vendor(settings->partner);
         warm_up_partner(settings->uri, settings->partner);
