@@ -11,8 +11,7 @@ static bool waits_for(const keel_submission_t *submission, const points_t *point
     return false;
 }
 
-// One look at all that wait on the device. Whether there are more than before.
-static bool behind_more(keel_device_t *device, points_t *points, pool_found_t *found, void *user)
+bool behind_more(keel_device_t *device, points_t *points, pool_found_t *found, void *user)
 {
     bool more = false;
     keel_queue_t *queue = device_next_queue(device, NULL);

@@ -16,6 +16,10 @@ void submission_let_go(keel_submission_t *submission);
 
 // behind.c
 
+// One look at those that wait on the host, as behind_find has several. Whether it found any, and is
+// to look again.
+bool behind_more(keel_device_t *device, points_t *points, pool_found_t *found, void *user);
+
 // As pool_behind_t. What it holds up meanwhile may start here.
 void behind_find(keel_device_t *device, points_t *points, pool_found_t *found, void *user);
 

@@ -93,7 +93,7 @@ static void word_give_back(kit_pool_t *pool, const keel_buffer_t *buffer)
 
 void pool_follow(keel_pool_t *pool, pool_behind_t *behind)
 {
-    kit_pool(pool)->behind = behind;
+    if (!kit_pool(pool)->behind) kit_pool(pool)->behind = behind;
 }
 
 void *pool_driver(const keel_pool_t *pool)

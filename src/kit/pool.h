@@ -58,7 +58,7 @@ typedef void pool_found_t(void *user, const keel_submission_t *submission);
 typedef void pool_behind_t(keel_device_t *device, points_t *points, pool_found_t *found,
                            void *user);
 // Lets the pool find out by `behind` whether deallocas wait for the very allocas that wait for
-// them. Before the first alloca.
+// them. Before the first alloca; the first one that it is given stays.
 void pool_follow(keel_pool_t *pool, pool_behind_t *behind);
 // Looks whether that is so now, and fails the allocas. Calls their `done`, so no lock may be held.
 void pool_look(keel_pool_t *pool);

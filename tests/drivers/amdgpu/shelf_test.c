@@ -295,6 +295,50 @@ static void test_a_dealloca_behind_it_does_not(void **state)
     end(&s, pool, x, y);
 }
 
+// The same where the dealloca waits on the GPU, over a semaphore and a submission in between; also
+// of a pool whose memory the host cuts up.
+static void behind_semaphores(uint64_t block_size)
+{
+    const keel_pool_options_t options = {.memory = KEEL_MEMORY_HOST_VISIBLE,
+                                         .block_size = block_size,
+                                         .limit = BLOCK,
+                                         .full = KEEL_POOL_FAILS};
+    const keel_buffer_options_t whole = {.size = BLOCK};
+    setup_t s;
+    keel_semaphore_t *other;
+    keel_pool_t *pool;
+    keel_buffer_t *x, *y;
+    setup_open(&s, "amdgpu://0", 0);
+    OK(keel_semaphore_create(s.device, NULL, &other));
+    OK(keel_pool_create(s.device, &options, &pool));
+    OK(keel_buffer_reserve(pool, &whole, &x));
+    OK(keel_buffer_reserve(pool, &whole, &y));
+    const keel_point_t points[] = {keel_point(s.semaphore, 2), keel_point(other, 1),
+                                   keel_point(other, 2), keel_point(other, 3)};
+    const keel_op_t ops[] = {keel_op_alloca(y), keel_op_fill(word(&s, 0), 5, 4),
+                             keel_op_dealloca(x)};
+    submit(&s, 1, keel_op_alloca(x), 2);
+    for (int i = 0; i < 3; i++)
+        OK(keel_queue_submit(s.queue, KEEL_POINTS(points[i]), &ops[i], 1,
+                             KEEL_POINTS(points[i + 1]), NULL));
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    code_check(keel_wait(KEEL_POINTS(points[3]), KEEL_ALL, KEEL_FOREVER), KEEL_RESOURCE_EXHAUSTED,
+               "all deallocas on their way wait for this alloca");
+    assert_true(has_memory(x));
+    assert_false(has_memory(y));
+    assert_int_equal(*map(&s), 0); // what is behind it has not run
+    keel_buffer_unmap(s.buffer);
+    keel_semaphore_release(other);
+    end(&s, pool, x, y);
+}
+
+static void test_nor_does_one_that_waits_on_the_gpu(void **state)
+{
+    (void)state;
+    behind_semaphores(BLOCK);
+    behind_semaphores(0);
+}
+
 // Host and GPU wait for the same block: each gets it, one after the other.
 static void test_both_sides_wait(void **state)
 {
@@ -385,6 +429,7 @@ int main(void)
         cmocka_unit_test(test_the_host_refuses),
         cmocka_unit_test(test_a_dealloca_of_the_gpu_helps),
         cmocka_unit_test(test_a_dealloca_behind_it_does_not),
+        cmocka_unit_test(test_nor_does_one_that_waits_on_the_gpu),
         cmocka_unit_test(test_both_sides_wait),
         cmocka_unit_test(test_who_waits_can_be_cancelled),
         cmocka_unit_test(test_one_submission_does_all),

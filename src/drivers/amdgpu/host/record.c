@@ -480,6 +480,7 @@ static keel_status_t request_make(amdgpu_run_t *run)
     return NULL;
 }
 
+// Under both locks.
 static void run_list(amdgpu_run_t *run)
 {
     amdgpu_scheduler_t *s = amdgpu_run_device(run)->scheduler;
@@ -489,10 +490,14 @@ static void run_list(amdgpu_run_t *run)
     s->runs = run;
 }
 
-static void run_unlist(amdgpu_run_t *run)
+static void run_unlist(amdgpu_scheduler_t *s, const amdgpu_run_t *run)
 {
+    lock_enter(&s->runs_lock);
+    lock_enter(&s->lock);
     *run->flight.link = run->flight.next;
     if (run->flight.next) run->flight.next->flight.link = run->flight.link;
+    lock_leave(&s->lock);
+    lock_leave(&s->runs_lock);
 }
 
 uint64_t amdgpu_cancel_number(amdgpu_run_t *run)
@@ -514,6 +519,7 @@ static bool record_submit(amdgpu_device_t *device, amdgpu_run_t *run)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     amdgpu_control_t *control = amdgpu_control_of(run->base.submission.queue);
+    lock_enter(&s->runs_lock);
     lock_enter(&s->lock);
     bool lost = atomic_load(&device->failed);
     if (!lost) {
@@ -524,6 +530,7 @@ static bool record_submit(amdgpu_device_t *device, amdgpu_run_t *run)
         record_push(&control->shared->inbox, run->record);
     }
     lock_leave(&s->lock);
+    lock_leave(&s->runs_lock);
     if (!lost) amdgpu_scheduler_ask(control);
     return !lost;
 }
@@ -550,11 +557,13 @@ static void record_start(keel_submission_t *submission, keel_status_t (*make)(am
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)submission;
     amdgpu_device_t *device = amdgpu_run_device(run);
+    bool gives = submission->commands.kinds & BIT(KEEL_CMD_DEALLOCA);
     atomic_fetch_add(&device->runs.handlers, 1); // the run may end the device before this is over
     keel_status_t status = make(run);
     bool submitted = !status && record_submit(device, run);
     bool no_memory = amdgpu_is_no_memory(status);
     if (submitted) helper_wake(&device->runs.worker);
+    if (submitted && gives) pools_look(&device->base); // who did while it was made found it nowhere
     if (!submitted && !status) status = amdgpu_lost_cause(device);
     if (!submitted) run_finish(run);
     atomic_fetch_sub(&device->runs.handlers, 1);
@@ -604,9 +613,7 @@ void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure)
     amdgpu_device_t *device = amdgpu_run_device(run);
     // Causes are kept while runs are listed.
     keel_status_t cause = failure ? NULL : amdgpu_cause_get(device, run->record->cause);
-    lock_enter(&device->scheduler->lock);
-    run_unlist(run);
-    lock_leave(&device->scheduler->lock);
+    run_unlist(device->scheduler, run);
     if (!failure && !run->record->cause && run->record->request == REQUEST_WORK) {
         record_leave(run);
         return;

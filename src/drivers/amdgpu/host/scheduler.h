@@ -8,12 +8,14 @@
 //     program.c     recordings as programs; compile.c: their commands
 //     semaphore.c   semaphores as cells
 //     shelf.c       blocks of pools, which the GPU takes by itself
+//     behind.c      which submissions wait for others on the GPU
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
 
 #include "drivers/amdgpu/device/protocol.h"
 #include "drivers/amdgpu/device/shelf.h"
 #include "drivers/amdgpu/host/amdgpu.h"
+#include "kit/pool.h"
 
 enum {
     AMDGPU_DEVICE_ROOM = AMDGPU_RING / 2, // packets of a queue that are the scheduler's
@@ -59,6 +61,7 @@ typedef struct amdgpu_scheduler_t {
     lock_t shelves_lock;     // for the next
     amdgpu_shelf_t *shelves; // of pools
     _Atomic uint32_t shelf_count;
+    lock_t runs_lock;   // for changes of `runs`, besides the other; locks of pools come behind it
     lock_t lock;        // for what is below, and tick_ask
     bool closing;       // no tick is asked for any more
     amdgpu_run_t *runs; // that are the GPU's
@@ -132,6 +135,10 @@ shelf_t *amdgpu_shelf_of(const keel_pool_t *pool);
 void amdgpu_shelves_look(amdgpu_device_t *device);
 // Tries allocas of the host's that wait for blocks. The device's thread.
 void amdgpu_shelves_work(amdgpu_device_t *device);
+
+// behind.c
+// As behind_find (kit/behind.h), with those that wait on the GPU.
+void amdgpu_behind_find(keel_device_t *device, points_t *points, pool_found_t *found, void *user);
 
 // cause.c
 keel_status_t amdgpu_causes_init(amdgpu_scheduler_t *scheduler) KEEL_MUST_USE;

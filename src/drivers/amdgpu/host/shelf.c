@@ -300,6 +300,7 @@ keel_status_t amdgpu_pool_create(keel_device_t *base, const keel_pool_options_t 
     static const pool_words_t words = {word_take, word_give_back};
     amdgpu_device_t *device = amdgpu_device(base);
     KEEL_TRY(pool_create_words(&words, pool));
+    pool_follow(*pool, amdgpu_behind_find);
     // With a threshold, slabs that are idle are to go when their last block comes back.
     if (options->block_size && !options->threshold) shelf_make(device, options, *pool);
     return NULL;
