@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The scheduler's own code on the host, with threads for its queues: graphs of submissions, made at
 // random, each of which runs a program behind those that it waits for, or asks the host for the
-// work. Sanitizers watch.
+// work. Some take blocks of a pool for their time, as a thread of the host does; in some graphs one
+// is cancelled, and those behind it fail. Sanitizers watch.
 #include <pthread.h>
 #include <sched.h>
 #include <string.h>
@@ -18,8 +19,13 @@ enum {
     COMMANDS = 12, // of a segment at most: some are issued wide
     ROOM = 40,     // of a queue
     RING = 128,    // packets
+    BLOCKS = 3,    // of the pool, in ROWS rows
+    ROWS = 2,
+    TAKES = 2,   // blocks of a record, at most
+    TURNS = 100, // that the host takes one
     SEEDS = 12,
 };
+enum { CAUSE = 7 };                            // of who is cancelled
 enum { WORK = 2, TICK, TELL, ADVANCE, ISSUE }; // kinds of packets; 1 is an invalid one
 
 typedef struct queue_t {
@@ -39,7 +45,12 @@ typedef struct job_t {
     segment_t segments[3];
     program_command_t commands[COMMANDS];
     uint32_t rounds, work, expected; // work: the queue's, or the listener's
-    uint32_t ended;                  // the listener's
+    handle_t handles[TAKES];
+    uint64_t handle_list[TAKES];
+    table_entry_t table[TAKES];
+    late_t lates[TAKES];
+    uint32_t ended, failed; // the listener's, and what it has asked for
+    bool asked;
 } job_t;
 
 static scheduler_t schedulers[GPUS];
@@ -48,6 +59,12 @@ static cell_t cells[CELLS];
 static cell_side_t sides[CELLS][GPUS];
 static uint64_t values[CELLS]; // that will be signalled
 static job_t jobs[RECORDS];
+static shelf_t shelf;
+static shelf_row_t rows[ROWS];
+static shelf_side_t shelf_sides[GPUS];
+static uint32_t memory[ROWS * SHELF_ROW]; // a word of each block: whose it is
+static uint32_t strange;                  // blocks that were another's, too
+static bool cancelling;
 static uint32_t early; // commands and requests that came before what their record waits for
 static uint32_t over, heard, tells[GPUS];
 static uint64_t state;
@@ -92,17 +109,35 @@ static void program_make(job_t *job, uint32_t number)
     job->record.room = count + 2;
 }
 
+static scheduler_t *scheduler_of(const job_t *job)
+{
+    return PROTOCOL_AT(scheduler_t, job->record.scheduler);
+}
+
+// Blocks for its time, which its commands refer to.
+static void blocks_make(job_t *job)
+{
+    record_t *record = &job->record;
+    uint32_t count = 1 + random_below(TAKES);
+    for (uint32_t i = 0; i < count; i++) {
+        job->handles[i].user = record->user;
+        job->handle_list[i] = (uintptr_t)&job->handles[i];
+        job->lates[i] = (late_t){.word = (uintptr_t)&job->handles[i].address,
+                                 .entry = (uintptr_t)&job->table[i]};
+    }
+    record->shelf = (uintptr_t)&shelf;
+    record->side = (uintptr_t)&shelf_sides[scheduler_of(job) - schedulers];
+    record->grants = record->returns = (uintptr_t)job->handle_list;
+    record->grant_count = record->return_count = record->late_count = count;
+    record->lates = (uintptr_t)job->lates;
+}
+
 // The host does it.
 static void request_make(job_t *job)
 {
     job->expected = 1;
     job->record.request = REQUEST_WORK;
     job->record.step_count = job->record.room = 0;
-}
-
-static scheduler_t *scheduler_of(const job_t *job)
-{
-    return PROTOCOL_AT(scheduler_t, job->record.scheduler);
 }
 
 static void wait_make(job_t *job, uint32_t cell, uint64_t value)
@@ -120,6 +155,7 @@ static void job_make(uint32_t number)
     job_t *job = &jobs[number];
     uint32_t own = random_below(CELLS), waits = random_below(WAITS + 1);
     uint32_t queue = random_below(QUEUES);
+    bool victim = cancelling && number == RECORDS / 3;
     memset(job, 0, sizeof *job);
     job->record = (record_t){.scheduler = (uintptr_t)&schedulers[queue % GPUS],
                              .self = (uintptr_t)&job->record,
@@ -131,7 +167,11 @@ static void job_make(uint32_t number)
                              .signal_count = 1,
                              .user = number};
     program_make(job, number);
-    if (random_below(5) == 0) request_make(job);
+    if (random_below(3) == 0 || victim)
+        blocks_make(job);
+    else if (random_below(4) == 0)
+        request_make(job);
+    if (victim) job->record.cancel = CAUSE;
     wait_make(job, own, values[own]);
     for (uint32_t i = 0; i < waits; i++) {
         uint32_t cell = random_below(CELLS);
@@ -160,8 +200,8 @@ static void waits_check(const job_t *job)
     for (uint32_t i = 0; i < job->record.wait_count; i++) {
         const cell_side_t *side = PROTOCOL_AT(const cell_side_t, job->waits[i].side);
         cell_t *cell = PROTOCOL_AT(cell_t, side->cell);
-        if (PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE) < job->waits[i].value)
-            __atomic_fetch_add(&early, 1, __ATOMIC_RELAXED);
+        uint64_t value = PROTOCOL_LOAD(&cell->value, __ATOMIC_ACQUIRE) & ~PROTOCOL_FAILED;
+        if (value < job->waits[i].value) __atomic_fetch_add(&early, 1, __ATOMIC_RELAXED);
     }
 }
 
@@ -174,6 +214,31 @@ static void request_serve(job_t *job)
     cell_wake(cell);
 }
 
+// The host has given blocks back.
+static void blocks_wake(void)
+{
+    PROTOCOL_FENCE();
+    shelf_wake(&shelf);
+}
+
+// The buffers of a record that has failed keep what they got, until they go.
+static void blocks_reclaim(job_t *job)
+{
+    for (int i = 0; i < TAKES; i++)
+        if (handle_return(&shelf, &job->handles[i])) blocks_wake();
+}
+
+// As shelf_changed of the driver.
+static void handles_hear(void)
+{
+    uint64_t at = PROTOCOL_SWAP(&shelf.changed, 0, __ATOMIC_ACQUIRE);
+    while (at) {
+        handle_t *handle = PROTOCOL_AT(handle_t, at);
+        at = PROTOCOL_LOAD(&handle->next, __ATOMIC_RELAXED);
+        PROTOCOL_SWAP(&handle->changed, 0, __ATOMIC_ACQ_REL);
+    }
+}
+
 static void records_hear(scheduler_t *s)
 {
     PROTOCOL_SWAP(&s->telling, 0, __ATOMIC_ACQ_REL);
@@ -181,13 +246,15 @@ static void records_hear(scheduler_t *s)
     while (at) {
         record_t *record = PROTOCOL_AT(record_t, at);
         job_t *job = &jobs[record->user];
-        bool asks = record->request == REQUEST_WORK;
+        job->asked = record->request == REQUEST_WORK && !record->cause;
+        job->failed = record->cause == CAUSE;
         at = record->next;
         job->ended++;
         heard++;
-        if (asks) waits_check(job);
+        if (job->asked) waits_check(job);
         memset(record, 0xee, sizeof *record); // it is used for other things at once
-        if (asks) request_serve(job);
+        if (job->asked) request_serve(job);
+        if (job->failed) blocks_reclaim(job);
     }
 }
 
@@ -196,6 +263,7 @@ static void *listener_main(void *unused)
 {
     while (heard < RECORDS) {
         sched_yield();
+        handles_hear();
         for (int i = 0; i < GPUS; i++)
             if (__atomic_exchange_n(&tells[i], 0, __ATOMIC_ACQ_REL)) records_hear(&schedulers[i]);
     }
@@ -203,10 +271,38 @@ static void *listener_main(void *unused)
     return unused;
 }
 
+// Takes the blocks of a record for its own, or finds that they are.
+static void blocks_use(const job_t *job, uint32_t number, bool first)
+{
+    for (uint32_t i = 0; i < job->record.grant_count; i++) {
+        uint64_t block = job->handles[i].block - 1;
+        bool placed = job->table[i].address == shelf_address(&shelf, block + 1);
+        if (!placed || (!first && memory[block] != number))
+            __atomic_fetch_add(&strange, 1, __ATOMIC_RELAXED);
+        memory[block] = number;
+    }
+}
+
+// One block at a time, which no record has meanwhile.
+static void *taker_main(void *unused)
+{
+    for (int i = 0; i < TURNS; i++) {
+        while (!shelf_reserve(&shelf, 1)) sched_yield();
+        uint64_t block = shelf_pick(&shelf);
+        memory[block - 1] = UINT32_MAX;
+        sched_yield();
+        if (memory[block - 1] != UINT32_MAX) __atomic_fetch_add(&strange, 1, __ATOMIC_RELAXED);
+        shelf_put(&shelf, block);
+        blocks_wake();
+    }
+    return unused;
+}
+
 static void work_do(const packet_t *packet)
 {
     job_t *job = &jobs[packet->words[1]];
     waits_check(job);
+    blocks_use(job, packet->words[1], !job->work);
     job->work++;
     if (!packet->words[2]) __atomic_fetch_sub(&job->rounds, 1, __ATOMIC_RELAXED);
 }
@@ -276,9 +372,31 @@ static void cell_reset(int i)
                                     .wanted = PROTOCOL_NOBODY};
 }
 
+// Of two slabs, the first of which has one block more.
+static void shelf_reset(uint32_t rule)
+{
+    memset(memory, 0, sizeof memory);
+    shelf = (shelf_t){.free = BLOCKS,
+                      .least = BLOCKS,
+                      .rows = (uintptr_t)rows,
+                      .row_count = ROWS,
+                      .sides = (uintptr_t)shelf_sides,
+                      .side_count = GPUS,
+                      .block_size = 4096,
+                      .rule = rule};
+    for (uint32_t i = 0; i < ROWS; i++)
+        rows[i] = (shelf_row_t){.free = i ? 1 : 3, .base = (i + 1) << 20};
+    for (int i = 0; i < GPUS; i++)
+        shelf_sides[i] = (shelf_side_t){.scheduler = (uintptr_t)&schedulers[i]};
+}
+
 static void all_reset(uint64_t seed)
 {
     state = seed;
+    bool waits = seed % 3;
+    cancelling = waits && seed % 4 == 0;
+    strange = 0;
+    shelf_reset(waits ? SHELF_RULE_WAITS : SHELF_RULE_ASKS);
     memset(values, 0, sizeof values);
     for (uint32_t i = 0; i < GPUS; i++) scheduler_reset(i);
     for (int i = 0; i < QUEUES; i++) queue_reset(&queues[i]);
@@ -289,7 +407,7 @@ static void all_reset(uint64_t seed)
 
 static void graph_run(uint64_t seed)
 {
-    pthread_t threads[QUEUES + GPUS + 3];
+    pthread_t threads[QUEUES + GPUS + 4];
     int count = 0;
     all_reset(seed);
     for (int i = 0; i < GPUS; i++)
@@ -299,7 +417,34 @@ static void graph_run(uint64_t seed)
     assert_int_equal(pthread_create(&threads[count++], NULL, listener_main, NULL), 0);
     assert_int_equal(pthread_create(&threads[count++], NULL, host_main, NULL), 0);
     assert_int_equal(pthread_create(&threads[count++], NULL, host_main, jobs), 0);
+    assert_int_equal(pthread_create(&threads[count++], NULL, taker_main, NULL), 0);
     for (int i = 0; i < count; i++) pthread_join(threads[i], NULL);
+}
+
+// Those that have not failed did what they were to do.
+static void jobs_check(void)
+{
+    uint32_t failed = 0;
+    for (int i = 0; i < RECORDS; i++) {
+        uint32_t expected = jobs[i].asked ? 1 : jobs[i].failed ? 0 : jobs[i].expected;
+        assert_int_equal(jobs[i].ended, 1);
+        assert_int_equal(jobs[i].work, expected);
+        for (int k = 0; k < TAKES; k++) assert_int_equal(jobs[i].handles[k].block, 0);
+        failed += jobs[i].failed;
+    }
+    if (cancelling)
+        assert_in_range(failed, 2, RECORDS - 1);
+    else
+        assert_int_equal(failed, 0);
+}
+
+static void shelf_check(void)
+{
+    assert_int_equal(strange, 0);
+    assert_int_equal(shelf.free, BLOCKS);
+    assert_in_range(shelf.least, 0, BLOCKS - 1);
+    for (uint32_t i = 0; i < ROWS; i++) assert_int_equal(rows[i].free, i ? 1 : 3);
+    for (int i = 0; i < GPUS; i++) assert_int_equal(shelf_sides[i].waiting, 0);
 }
 
 static void test_graphs_of_records(void **unused)
@@ -309,12 +454,10 @@ static void test_graphs_of_records(void **unused)
         graph_run(seed);
         assert_int_equal(early, 0);
         for (int i = 0; i < GPUS; i++) assert_int_equal(schedulers[i].live, 0);
-        for (int i = 0; i < RECORDS; i++) {
-            assert_int_equal(jobs[i].ended, 1);
-            assert_int_equal(jobs[i].work, jobs[i].expected);
-        }
+        jobs_check();
+        shelf_check();
         for (int i = 0; i < CELLS; i++) {
-            assert_int_equal(cells[i].value, values[i]);
+            if (!cancelling) assert_int_equal(cells[i].value, values[i]);
             for (int g = 0; g < GPUS; g++) assert_int_equal(sides[i][g].waiters, 0);
         }
         for (int i = 0; i < QUEUES; i++) assert_int_equal(queues[i].shared.used, 0);
