@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tracer/export.h"
 
-// The length of the UTF-8 sequence that begins here; 0: it is none, or an overlong one.
+// The length of the UTF-8 sequence that begins here; 0: it is none, an overlong one, half of a pair
+// of UTF-16, or beyond U+10FFFF.
 static int utf8_length(const unsigned char *text)
 {
     int length = *text < 0x80                     ? 1
@@ -11,6 +12,8 @@ static int utf8_length(const unsigned char *text)
                                                   : 0;
     for (int i = 1; i < length; i++)
         if ((text[i] & 0xc0) != 0x80) return 0;
+    if ((*text == 0xe0 && text[1] < 0xa0) || (*text == 0xed && text[1] > 0x9f)) return 0;
+    if ((*text == 0xf0 && text[1] < 0x90) || (*text == 0xf4 && text[1] > 0x8f)) return 0;
     return length;
 }
 

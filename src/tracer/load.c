@@ -443,8 +443,7 @@ static void clock_align(model_t *model, uint32_t device, uint32_t event, uint32_
     for (; by_ns && event < model->event_count; event++) {
         event_t *moved = &model->events[event];
         if (moved->kind != EVENT_OP || model->tracks[moved->track].device != device) continue;
-        moved->start_ns += by_ns;
-        moved->end_ns += by_ns;
+        event_move(moved, by_ns);
     }
     for (; by_ns && work < model->work_count; work++)
         if (model->works[work].begin_ns && model->tracks[model->works[work].track].device == device)

@@ -3,17 +3,18 @@
 
 #include "tracer/load.h"
 
-// By how much the clock of a process is behind that of the first.
-static int64_t clock_difference(const model_t *model, uint32_t process)
+// By how much the clock of a process is behind that of the first: a negative number as its two's
+// complement, so that damaged clocks wrap.
+static uint64_t clock_difference(const model_t *model, uint32_t process)
 {
     const process_t *first = &model->processes[0], *other = &model->processes[process];
     if (first->boot == other->boot || !first->real_ns || !other->real_ns) return 0;
-    return other->real_ns - first->real_ns;
+    return (uint64_t)other->real_ns - (uint64_t)first->real_ns;
 }
 
-static void time_move(uint64_t *ns, int64_t by_ns)
+static void time_move(uint64_t *ns, uint64_t by_ns)
 {
-    if (*ns) *ns += (uint64_t)by_ns;
+    if (*ns) *ns += by_ns;
 }
 
 // What a model has before something is added.
@@ -30,11 +31,9 @@ static place_t place_of(const model_t *model)
 static int64_t added_move(model_t *model, place_t from)
 {
     if (!from.process || from.process == model->process_count) return 0;
-    int64_t by_ns = clock_difference(model, from.process);
-    for (; from.event < model->event_count; from.event++) {
-        time_move(&model->events[from.event].start_ns, by_ns);
-        time_move(&model->events[from.event].end_ns, by_ns);
-    }
+    uint64_t by_ns = clock_difference(model, from.process);
+    for (; from.event < model->event_count; from.event++)
+        event_move(&model->events[from.event], by_ns);
     for (; from.work < model->work_count; from.work++) {
         work_t *moved = &model->works[from.work];
         time_move(&moved->submit_ns, by_ns);
@@ -43,8 +42,9 @@ static int64_t added_move(model_t *model, place_t from)
         time_move(&moved->end_ns, by_ns);
     }
     for (; from.process < model->process_count; from.process++)
-        model->processes[from.process].real_ns -= by_ns;
-    return by_ns;
+        model->processes[from.process].real_ns =
+            (int64_t)((uint64_t)model->processes[from.process].real_ns - by_ns);
+    return (int64_t)by_ns;
 }
 
 keel_status_t merge_add(model_t *model, const char *path, int64_t *moved_ns)

@@ -164,7 +164,15 @@ keel_status_t model_event(model_t *model, event_t event, uint32_t *index)
     RESERVE(model, events, event);
     *index = model->event_count++;
     model->events[*index] = event;
+    event_move(&model->events[*index], 0);
     return NULL;
+}
+
+void event_move(event_t *event, uint64_t by_ns)
+{
+    event->start_ns += by_ns;
+    event->end_ns += by_ns;
+    if (event->end_ns < event->start_ns) event->end_ns = event->start_ns;
 }
 
 static uint64_t shape_key(const trace_shape_t *shape)

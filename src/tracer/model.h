@@ -120,8 +120,12 @@ keel_status_t model_track(model_t *model, track_t track, uint32_t *index) KEEL_M
 keel_status_t model_work(model_t *model, work_t work, uint32_t *index) KEEL_MUST_USE;
 keel_status_t model_need(model_t *model, need_t need) KEEL_MUST_USE;
 
-// Adds an event, if the filters let it: index UINT32_MAX if not.
+// Adds an event, if the filters let it: index UINT32_MAX if not. One that ends before it starts,
+// which only damaged traces have, gets no duration.
 keel_status_t model_event(model_t *model, event_t event, uint32_t *index) KEEL_MUST_USE;
+
+// Moves an event in time; beyond the end of all time it has no duration.
+void event_move(event_t *event, uint64_t by_ns);
 
 // Notes that files are left out, and why.
 keel_status_t model_leave_out(model_t *model, uint64_t count, const char *why) KEEL_MUST_USE;

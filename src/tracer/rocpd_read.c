@@ -151,7 +151,8 @@ static keel_status_t thread_find(importer_t *in, uint64_t pid, uint64_t tid, uin
 static keel_status_t queue_find(importer_t *in, int64_t gpu, int64_t queue, uint32_t *track)
 {
     char name[64];
-    if (map_get(&in->tracks, (uint64_t)queue + 1, track)) return NULL;
+    if (map_get(&in->tracks, (uint64_t)queue + 1, track) && in->model->tracks[*track].is_queue)
+        return NULL;
     track_t wanted = {.is_queue = true, .number = (uint64_t)queue};
     device_t device = {0};
     snprintf(name, sizeof name, "GPU %lld", (long long)gpu);
@@ -275,7 +276,8 @@ static keel_status_t submission_read(void *user, db_row_t row)
                    .begin_ns = (uint64_t)row_int(row, 8),
                    .end_ns = (uint64_t)row_int(row, 9),
                    .status = (uint32_t)row_int(row, 10)};
-    if (work.track >= in->model->track_count) return NULL;
+    if (work.track >= in->model->track_count || !in->model->tracks[work.track].is_queue)
+        return NULL;
     if (map_get(&in->calls, (uint64_t)row_int(row, 1) + 1, &call)) work.call = call + 1;
     KEEL_TRY(model_work(in->model, work, &index));
     return map_put(&in->works, (uint64_t)row_int(row, 11) + 1, index);

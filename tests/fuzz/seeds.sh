@@ -177,3 +177,5 @@ open("flatc.keel", "wb").write((prefix + contents).ljust(4096, b"\0") + images)
 END
 corpus container flatc flatc.keel
 corpus image container c.keel
+
+"$here/traces.py" "$here/corpus"
