@@ -199,23 +199,20 @@ static void packet_await(amdgpu_device_t *device, hsa_queue_t *queue, hsa_signal
 void amdgpu_control_drain(amdgpu_control_t *control, hsa_queue_t *queue)
 {
     lock_enter(&control->drain_lock);
-    if (control->drained.handle && !atomic_load(&control->device->failed))
+    if (control->queue && control->drained.handle && !atomic_load(&control->device->failed))
         packet_await(control->device, queue ? queue : control->queue, control->drained);
     lock_leave(&control->drain_lock);
 }
 
 // A queue may be on its way out meanwhile, and drain; or the device be lost.
-static void queue_and_signals_destroy(amdgpu_control_t *control)
+static void queue_and_signal_destroy(amdgpu_control_t *control)
 {
     const hsa_symbols_t *hsa = control->device->hsa;
     lock_enter(&control->drain_lock);
     if (control->queue) hsa->hsa_queue_destroy(control->queue);
     if (control->signal.handle) hsa->hsa_signal_destroy(control->signal);
-    // Queues of a lost device may have a packet with it still.
-    if (control->drained.handle && !atomic_load(&control->device->failed))
-        hsa->hsa_signal_destroy(control->drained);
     control->queue = NULL;
-    control->signal.handle = control->drained.handle = 0;
+    control->signal.handle = 0;
     lock_leave(&control->drain_lock);
 }
 
@@ -233,7 +230,7 @@ void amdgpu_control_stop(amdgpu_control_t *control)
         control->device->hsa->hsa_signal_store_screlease(control->signal, 0);
         sched_yield();
     }
-    queue_and_signals_destroy(control);
+    queue_and_signal_destroy(control);
 }
 
 void amdgpu_control_clear(amdgpu_control_t *control)
@@ -243,4 +240,9 @@ void amdgpu_control_clear(amdgpu_control_t *control)
     if (control->memory) blocks_return(&control->device->blocks, control->memory, true);
     control->memory = NULL;
     control->shared = NULL;
+}
+
+void amdgpu_control_free(amdgpu_control_t *control)
+{
+    if (control->drained.handle) control->device->hsa->hsa_signal_destroy(control->drained);
 }

@@ -196,9 +196,10 @@ void amdgpu_scheduler_free(amdgpu_device_t *device)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     if (!s) return;
+    bool ours = object_is_ours(&device->base.object);
     amdgpu_causes_free(s);
-    if (s->pages && object_is_ours(&device->base.object))
-        blocks_return(&device->blocks, s->pages, false);
+    for (uint32_t i = 0; ours && i < s->control_count; i++) amdgpu_control_free(&s->controls[i]);
+    if (s->pages && ours) blocks_return(&device->blocks, s->pages, false);
     mem_free(s);
 }
 

@@ -35,14 +35,14 @@ struct amdgpu_cell_t {
 // A scheduler of a GPU, and how it and the host reach each other.
 typedef struct amdgpu_control_t {
     amdgpu_device_t *device;
-    scheduler_t *shared;    // in memory of the host; the GPU writes there. NULL: not yet
-    uint32_t node, number;  // the GPU that it runs on; among those of the device
-    block_t *memory;        // owned: of `shared`, and of its arguments
-    hsa_queue_t *queue;     // owned
-    hsa_signal_t signal;    // owned: what the GPU wakes the host by
-    _Atomic bool listening; // the handler of the signal is there
-    lock_t drain_lock;      // for the next, and for the end of the queue
-    hsa_signal_t drained;   // owned: of a packet that is waited for; 0: the scheduler has stopped
+    scheduler_t *shared;       // in memory of the host; the GPU writes there. NULL: not yet
+    uint32_t node, number;     // the GPU that it runs on; among those of the device
+    block_t *memory;           // owned: of `shared`, and of its arguments
+    hsa_queue_t *queue;        // owned; NULL: the scheduler has stopped
+    hsa_signal_t signal;       // owned: what the GPU wakes the host by
+    _Atomic bool listening;    // the handler of the signal is there
+    lock_t drain_lock;         // for the next, and for the end of the queue
+    hsa_signal_t drained;      // owned: of a packet that is waited for
     struct trace_ring_t *ring; // NULL: nothing is traced
     block_t *ring_memory;      // owned
     uint64_t dropped;          // of the trace, for want of room in the ring
@@ -90,6 +90,9 @@ void amdgpu_control_inactivate(amdgpu_control_t *control);
 void amdgpu_control_stop(amdgpu_control_t *control); // also after a failed start
 // Gives back its memory, when it has stopped and the worker, who looks there, is gone.
 void amdgpu_control_clear(amdgpu_control_t *control);
+// The rest, when the device has no queues any more: those of a lost one may have a packet that
+// counts down a signal of this.
+void amdgpu_control_free(amdgpu_control_t *control);
 
 // scheduler.c
 // With so many schedulers for each GPU.
