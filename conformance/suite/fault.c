@@ -4,6 +4,7 @@
 // variable when the device is opened, in the process of the test.
 #include "suite/run.h"
 
+#include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -94,4 +95,22 @@ bool faulted(void)
 bool fault_hit(void)
 {
     return counters && __atomic_load_n(&counters->hit, __ATOMIC_RELAXED);
+}
+
+size_t fault_left(const char *uri, char *text, size_t size)
+{
+    const char *option = strstr(uri, "lib=");
+    char path[256];
+    *text = '\0';
+    if (!option) return 0;
+    option += strlen("lib=");
+    snprintf(path, sizeof path, "%.*s", (int)strcspn(option, "&"), option);
+    void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    if (!library) return 0;
+    void *found = dlsym(library, "keel_sim_left");
+    size_t (*left)(char *, size_t);
+    memcpy(&left, &found, sizeof left);
+    size_t count = found ? left(text, size) : 0;
+    dlclose(library);
+    return count;
 }

@@ -132,11 +132,14 @@ static footprint_t footprint_now(void)
 static struct {
     keel_live_t live;
     int64_t allocations;
+    size_t vendor; // fault_left
 } base;
 
 static bool is_clean(const keel_live_t *live, footprint_t before, footprint_t now)
 {
-    return memcmp(live, &base.live, sizeof *live) == 0 &&
+    char text[1];
+    return fault_left(current.uri, text, sizeof text) == base.vendor &&
+           memcmp(live, &base.live, sizeof *live) == 0 &&
            starve_outstanding() == base.allocations && before.descriptors == now.descriptors &&
            before.threads >= now.threads;
 }
@@ -162,12 +165,16 @@ static void print_leaks(const keel_live_t *live, footprint_t before, footprint_t
         {"descriptors", now.descriptors - before.descriptors},
         {"threads", now.threads - before.threads},
     };
-    char text[160] = "";
+    char text[512] = "", vendor[300];
     for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
         size_t used = strlen(text);
         if (!counts[i].count) continue;
         snprintf(text + used, sizeof text - used, " %s %lld", counts[i].name,
                  (long long)counts[i].count);
+    }
+    if (fault_left(current.uri, vendor, sizeof vendor) != base.vendor) {
+        size_t used = strlen(text);
+        snprintf(text + used, sizeof text - used, " of the vendor's library: %s", vendor);
     }
     fprintf(stderr, "left after the test:%s\n", text);
     run_outcome(OUTCOME_FAILED, "left after the test:%s", text);
@@ -237,6 +244,7 @@ void run_job(const settings_t *settings, const job_t *job, result_t *result)
     keel_log_set(show_log, NULL, KEEL_LOG_WARNING);
     keel_live_objects(&base.live);
     base.allocations = starve_outstanding();
+    base.vendor = fault_left(current.uri, (char[1]){0}, 1);
 
     uint64_t start = keel_now_ns();
     result->outcome = OUTCOME_PASSED;

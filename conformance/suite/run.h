@@ -136,5 +136,8 @@ void fault_install(const settings_t *settings, const job_t *job);
 // fail.
 uint64_t fault_calls(tally_t tallies[TALLIES_MAX]);
 bool fault_hit(void);
+// What was made by its calls and is not given back, with the number of calls that made it. Returns
+// how many things; 0 where the library does not say.
+size_t fault_left(const char *uri, char *text, size_t size);
 
 #endif

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "forward/ledger.h"
 #include "forward/rules.h"
 
 // Hidden, not static: the instructions name them.
@@ -15,23 +16,27 @@
     extern call_site_t site_##name;                                                                \
     __attribute__((visibility("hidden"))) call_site_t site_##name = {#name, CALL_##flags, 0, NULL, \
                                                                      NULL};
-#define NAME(name, flags) SITE(name, flags)
-#define OWN(name, flags)  SITE(name, flags)
-#define RELEASE(name)     SITE(name, WORKS)
+#define NAME(name, flags)             SITE(name, flags)
+#define OWN(name, flags)              SITE(name, flags)
+#define MAKE(name, flags, kind, made) SITE(name, flags)
+#define RELEASE(name, kind)           SITE(name, WORKS)
 #include FORWARD_NAMES
 #include FORWARD_RELEASES
 #undef NAME
 #undef OWN
+#undef MAKE
 #undef RELEASE
 
 static call_site_t *const sites[] = {
-#define NAME(name, flags) &site_##name,
-#define OWN(name, flags)  &site_##name,
-#define RELEASE(name)     &site_##name,
+#define NAME(name, flags)             &site_##name,
+#define OWN(name, flags)              &site_##name,
+#define MAKE(name, flags, kind, made) &site_##name,
+#define RELEASE(name, kind)           &site_##name,
 #include FORWARD_NAMES
 #include FORWARD_RELEASES
 #undef NAME
 #undef OWN
+#undef MAKE
 #undef RELEASE
 };
 
@@ -68,18 +73,43 @@ __attribute__((used)) next_t forward_enter(call_site_t *site)
 }
 
 // Some take a size as well. The others do not look at it.
-#define RELEASE(name)                                                                              \
+#define RELEASE(name, kind)                                                                        \
     __attribute__((visibility("default"))) int name(void *what, size_t size);                      \
     int name(void *what, size_t size)                                                              \
     {                                                                                              \
         next_t next = forward_enter(&site_##name);                                                 \
         int (*real)(void *, size_t);                                                               \
         memcpy(&real, &site_##name.real, sizeof real);                                             \
+        ledger_remove(kind, (uintptr_t)what);                                                      \
         int error = real(what, size);                                                              \
         return next.error ? (int)next.error : error;                                               \
     }
 #include FORWARD_RELEASES
 #undef RELEASE
+
+int forward_make(call_site_t *site, const uint64_t words[8])
+{
+    int (*real)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
+    next_t next = forward_enter(site);
+    if (!next.real) return (int)next.error;
+    memcpy(&real, &next.real, sizeof real);
+    return real(words[0], words[1], words[2], words[3], words[4], words[5], words[6], words[7]);
+}
+
+#define NAME(name, flags)
+#define OWN(name, flags)
+#define MAKE(name, flags, kind, made)                                                              \
+    int own_##name(const uint64_t words[8]);                                                       \
+    int own_##name(const uint64_t words[8])                                                        \
+    {                                                                                              \
+        int error = forward_make(&site_##name, words);                                             \
+        if (!error) ledger_add(&site_##name, kind, made);                                          \
+        return error;                                                                              \
+    }
+#include FORWARD_NAMES
+#undef NAME
+#undef OWN
+#undef MAKE
 
 // The site of a call comes in a register that no parameter uses. What the folder itself defines
 // gets its parameters as eight words in memory.
@@ -139,8 +169,10 @@ __asm__(".text\n.hidden forward_enter\n"
         "1: ret\n");
 #endif
 
-#define NAME(name, flags) STUB(name)
-#define OWN(name, flags)  OWN_STUB(name)
+#define NAME(name, flags)             STUB(name)
+#define OWN(name, flags)              OWN_STUB(name)
+#define MAKE(name, flags, kind, made) OWN_STUB(name)
 #include FORWARD_NAMES
 #undef NAME
 #undef OWN
+#undef MAKE

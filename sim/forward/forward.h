@@ -4,9 +4,11 @@
 //
 //     names.def     NAME(name, flag of call_flags_t): functions without parameters in floating
 //                   point. OWN(name, flag): the folder itself has int own_NAME(uint64_t words[8]),
-//                   which gets the first eight parameters, and calls forward_enter
-//     releases.def  RELEASE(name): functions that give something back, by one word or two. They
-//                   do so even where they are to fail: the caller has no second way
+//                   which gets the first eight parameters, and calls forward_enter.
+//                   MAKE(name, flag, kind, made): makes something of a kind, "signals" (ledger.h);
+//                   `made` says what by its parameters: words[0], word_at(words[3])
+//     releases.def  RELEASE(name, kind): functions that give something back, by one word or two.
+//                   They do so even where they are to fail: the caller has no second way
 //     a source with `forward`
 #ifndef SIM_FORWARD_FORWARD_H_
 #define SIM_FORWARD_FORWARD_H_
@@ -52,6 +54,9 @@ typedef struct next_t {
 
 // Counts a call.
 next_t forward_enter(call_site_t *site);
+
+// Counts a call and makes it, with up to eight parameters.
+int forward_make(call_site_t *site, const uint64_t words[8]);
 
 // A function of the vendor's library; NULL: it has none.
 void *forward_find(const char *name);

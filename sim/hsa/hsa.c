@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "forward/forward.h"
+#include "forward/ledger.h"
 
 enum { ERROR = 0x1000, LESS = 2 };
 
@@ -86,18 +86,14 @@ enum { FAILED = 3, DATA = 4, QUEUE = 7 }; // parameters of hsa_queue_create
 int own_hsa_queue_create(const uint64_t words[8]);
 int own_hsa_queue_create(const uint64_t words[8])
 {
-    int (*real)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t);
-    next_t next = forward_enter(&site_hsa_queue_create);
-    if (!next.real) return (int)next.error;
-    memcpy(&real, &next.real, sizeof real);
-    int error = real(words[0], words[1], words[2], words[FAILED], words[DATA], words[5], words[6],
-                     words[QUEUE]);
+    int error = forward_make(&site_hsa_queue_create, words);
     if (error) return error;
     queue_t *q = malloc(sizeof *q);
     if (!q) abort();
     *q = (queue_t){NULL, *(void **)(uintptr_t)words[QUEUE], NULL, (void *)(uintptr_t)words[DATA]};
     memcpy(&q->failed, &words[FAILED], sizeof q->failed);
     queue_add(q);
+    ledger_add(&site_hsa_queue_create, "queues", (uintptr_t)q->queue);
     return 0;
 }
 
@@ -108,6 +104,7 @@ int own_hsa_queue_destroy(const uint64_t words[8])
     void *queue = (void *)(uintptr_t)words[0];
     next_t next = forward_enter(&site_hsa_queue_destroy);
     queue_remove(queue);
+    ledger_remove("queues", words[0]);
     REAL(hsa_queue_destroy, real);
     int error = real(queue);
     return next.error ? (int)next.error : error;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// fail_test LIBRARY REAL: the library that lets HSA fail has every function that the driver uses,
-// forwards to the real one, counts, and lets the calls fail that it was told. Run on the software
-// GPU (keel sim).
+// fail_test LIBRARY REAL [leave]: the library that lets HSA fail has every function that the driver
+// uses, forwards to the real one, counts, and lets the calls fail that it was told. Run on the
+// software GPU (keel sim). With `leave` it ends with a signal, which the library should tell of.
 #include <dlfcn.h>
 #include <sched.h>
 #include <stdatomic.h>
@@ -61,6 +61,33 @@ static void calls_fail(void)
     CHECK(!hsa.hsa_signal_destroy(signals[2]));
 }
 
+static size_t (*left)(char *text, size_t size);
+
+static void left_is(const char *wanted)
+{
+    char text[200];
+    CHECK((left(text, sizeof text) == 0) == !*wanted);
+    CHECK(!strcmp(text, wanted));
+}
+
+// What was made is told until it is given back, also by a call that fails.
+static void things_are_counted(void)
+{
+    hsa_signal_t signals[3] = {{0}};
+    void *address;
+    char memory[64];
+    left_is("");
+    for (int i = 0; i < 3; i++) CHECK((signal_make(&signals[i]) != 0) == (i == 1));
+    CHECK(!hsa.hsa_amd_memory_lock(memory, sizeof memory, NULL, 0, &address));
+    left_is("signals 2 (since hsa_signal_create:1), locked ranges 1 (since hsa_amd_memory_lock:1)");
+    CHECK(!hsa.hsa_signal_destroy(signals[0]));
+    CHECK(!hsa.hsa_amd_memory_unlock(memory));
+    left_is("signals 1 (since hsa_signal_create:3)");
+    (void)counters_of(",fail=hsa_signal_destroy:1");
+    CHECK(hsa.hsa_signal_destroy(signals[2]) == HSA_STATUS_ERROR);
+    left_is("");
+}
+
 static void note(hsa_status_t status, hsa_queue_t *queue, void *data)
 {
     (void)queue;
@@ -93,14 +120,19 @@ static void device_is_lost(void)
 int main(int count, char **words)
 {
     hsa_signal_t signal;
-    if (count != 3) return 2;
+    if (count < 3) return 2;
     real = words[2];
     counters_open();
     rules_set("KEEL_SIM_HSA", real, "");
     void *library = dlopen(words[1], RTLD_NOW);
     if (!library) return 2;
     symbols_find(library);
-    if (failures || hsa.hsa_init()) return 2;
+    void *found = dlsym(library, "keel_sim_left");
+    memcpy(&left, &found, sizeof left);
+    if (failures || !left || hsa.hsa_init()) return 2;
+    if (count > 3) return signal_make(&signal);
+    (void)counters_of(",fail=hsa_signal_create:2");
+    things_are_counted();
     (void)counters_of(",fail=hsa_signal_create:2:4104");
     calls_fail();
     counters_t seen = counters_of(",lose=hsa_signal_create:1");
