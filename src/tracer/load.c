@@ -16,7 +16,10 @@
 #include "tracer/rocpd.h"
 #include "tracer/usage.h"
 
-enum { NAMES = TRACE_NAMES + 1 }; // and 0
+enum {
+    NAMES = TRACE_NAMES + 1, // and 0
+    STREAMS = 0x7fff,        // that have tracks of their own
+};
 
 // One file that is being read.
 typedef struct loader_t {
@@ -26,7 +29,9 @@ typedef struct loader_t {
     uint32_t *names;         // owned: strings by the file's numbers, and 1; 0: not looked up yet
     map_t calls;             // events by their numbers
     map_t works;             // submissions by queue and number
+    map_t streams;           // numbers of HIP's streams by their handles, from 1
     uint64_t queue_of;       // whose track was asked for last
+    uint32_t stream_of;      // with it
     uint64_t thread_of;
     uint32_t queue, thread; // their tracks
     bool has_queue, has_thread;
@@ -93,20 +98,35 @@ static keel_status_t thread_find(loader_t *loader, uint64_t thread, uint32_t *tr
     return NULL;
 }
 
-static keel_status_t queue_find(loader_t *loader, uint64_t queue, uint32_t *track)
+// The name of a track: that of the queue, and the stream.
+static keel_status_t queue_name(loader_t *loader, const trace_record_t *queue, uint32_t stream,
+                                uint32_t *text)
 {
-    if (!loader->has_queue || loader->queue_of != queue) {
+    char name[512];
+    KEEL_TRY(name_find(loader, queue ? queue->name : 0, text));
+    if (!stream) return NULL;
+    snprintf(name, sizeof name, "%s, stream %u", model_string(loader->model, *text), stream);
+    return model_text(loader->model, name, text);
+}
+
+// The track of a queue, or of a stream on it, if `stream` is not 0.
+static keel_status_t queue_find(loader_t *loader, uint64_t queue, uint32_t stream, uint32_t *track)
+{
+    if (stream > STREAMS) stream = 0;
+    if (!loader->has_queue || loader->queue_of != queue || loader->stream_of != stream) {
         const trace_record_t *record = reader_queue(loader->reader, queue);
         // Each library of a process numbers its own.
         track_t wanted = {.is_queue = true,
                           .process = loader->process,
-                          .number = (uint64_t)loader->reader->header->number << 32 | queue};
+                          .number = (uint64_t)stream << 48 |
+                                    (uint64_t)loader->reader->header->number << 32 | queue};
         device_t device = {.process = loader->process};
-        KEEL_TRY(name_find(loader, record ? record->name : 0, &wanted.name));
+        KEEL_TRY(queue_name(loader, record, stream, &wanted.name));
         KEEL_TRY(name_find(loader, record ? record->a[0] : 0, &device.name));
         KEEL_TRY(model_device(loader->model, device, &wanted.device));
         KEEL_TRY(model_track(loader->model, wanted, &loader->queue));
         loader->queue_of = queue;
+        loader->stream_of = stream;
         loader->has_queue = true;
     }
     *track = loader->queue;
@@ -138,7 +158,7 @@ static keel_status_t add_submit(loader_t *loader, const reader_record_t *record)
     work.commands = raw->a[0];
     work.waits = raw->a[1];
     work.signals = raw->a[2];
-    KEEL_TRY(queue_find(loader, raw->id, &work.track));
+    KEEL_TRY(queue_find(loader, raw->id, 0, &work.track));
     KEEL_TRY(model_work(loader->model, work, &index));
     return map_put(&loader->works, work_key(raw), index);
 }
@@ -156,15 +176,37 @@ static keel_status_t call_given(loader_t *loader, const trace_record_t *raw, uin
     return model_text(loader->model, text, args);
 }
 
-// With what it returned, if that is no success.
-static keel_status_t call_args(loader_t *loader, const trace_record_t *raw, uint32_t *args)
+// The number of a call's stream: 0 if it has none, or the default one. HIP puts several streams on
+// one queue, so that only calls tell them apart. A stream at the address of one that was destroyed
+// has the number of that.
+static keel_status_t stream_find(loader_t *loader, uint64_t handle, uint64_t *stream)
+{
+    uint32_t number;
+    *stream = 0;
+    if (!handle) return NULL;
+    if (!map_get(&loader->streams, handle, &number)) {
+        number = loader->streams.count + 1;
+        KEEL_TRY(map_put(&loader->streams, handle, number));
+    }
+    *stream = number;
+    return NULL;
+}
+
+// With its stream, and with what it returned, if that is no success.
+static keel_status_t call_args(loader_t *loader, const trace_record_t *raw, uint64_t stream,
+                               uint32_t *args)
 {
     char text[4096 + 64];
     KEEL_TRY(call_given(loader, raw, args));
-    if (!trace_call_result(raw)) return NULL;
+    if (!stream && !trace_call_result(raw)) return NULL;
     const char *given = model_string(loader->model, *args);
-    snprintf(text, sizeof text, "%s%sreturned %lld", given, *given ? " " : "",
-             (long long)trace_call_result(raw));
+    int length = snprintf(text, sizeof text, "%s", given);
+    if (stream)
+        length += snprintf(text + length, sizeof text - (size_t)length, "%sstream %llu",
+                           length ? " " : "", (unsigned long long)stream);
+    if (trace_call_result(raw))
+        snprintf(text + length, sizeof text - (size_t)length, "%sreturned %lld", length ? " " : "",
+                 (long long)trace_call_result(raw));
     return model_text(loader->model, text, args);
 }
 
@@ -188,7 +230,8 @@ static keel_status_t add_call(loader_t *loader, const reader_record_t *record)
     uint32_t index;
     KEEL_TRY(name_find(loader, raw->name, &event.name));
     KEEL_TRY(name_find(loader, trace_call_domain(raw), &event.domain));
-    KEEL_TRY(call_args(loader, raw, &event.args));
+    KEEL_TRY(stream_find(loader, raw->submission, &event.value));
+    KEEL_TRY(call_args(loader, raw, event.value, &event.args));
     KEEL_TRY(thread_find(loader, record->thread, &event.track));
     KEEL_TRY(call_memory(loader, record, event.track));
     KEEL_TRY(model_event(loader->model, event, &index));
@@ -242,7 +285,7 @@ static keel_status_t add_op(loader_t *loader, const reader_record_t *record)
         if (!of->begin_ns || record->start_ns < of->begin_ns) of->begin_ns = record->start_ns;
     }
     KEEL_TRY(name_find(loader, raw->name, &event.name));
-    KEEL_TRY(queue_find(loader, raw->id, &event.track));
+    KEEL_TRY(queue_find(loader, raw->id, 0, &event.track));
     if (reader_clock(raw) > TRACE_DEVICE_NS)
         loader->model->devices[loader->model->tracks[event.track].device].own_clock = true;
     KEEL_TRY(model_event(loader->model, event, &index));
@@ -274,7 +317,7 @@ static keel_status_t add_gpu(loader_t *loader, const reader_record_t *record)
 {
     const trace_record_t *raw = record->raw;
     event_t event = event_of(record, EVENT_OP);
-    uint32_t index;
+    uint32_t index, stream = 0;
     event.op = (uint8_t)raw->flags;
     if (event.op == TRACE_OP_DISPATCH)
         KEEL_TRY(model_shape(loader->model, raw->shape, &event.value));
@@ -282,10 +325,13 @@ static keel_status_t add_gpu(loader_t *loader, const reader_record_t *record)
         event.value = raw->a[0];
         event.copy = raw->a[1] < TRACE_COPIES ? (uint8_t)raw->a[1] : 0;
     }
-    if (raw->submission && map_get(&loader->calls, raw->submission, &index)) event.link = index + 1;
+    if (raw->submission && map_get(&loader->calls, raw->submission, &index)) {
+        event.link = index + 1;
+        stream = (uint32_t)loader->model->events[index].value;
+    }
     KEEL_TRY(node_use(loader, record, &event.args));
     KEEL_TRY(name_find(loader, raw->name, &event.name));
-    KEEL_TRY(queue_find(loader, raw->id, &event.track));
+    KEEL_TRY(queue_find(loader, raw->id, stream, &event.track));
     return model_event(loader->model, event, &index);
 }
 
@@ -467,6 +513,7 @@ keel_status_t load_set(model_t *model, const set_t *set)
         mem_free(loader.names);
         map_finish(&loader.calls);
         map_finish(&loader.works);
+        map_finish(&loader.streams);
         usage_finish(&loader.usage);
     }
     if (!status) status = set_note(model, set);

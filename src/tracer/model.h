@@ -52,7 +52,7 @@ typedef enum event_kind_t {
 typedef struct event_t {
     uint64_t start_ns, end_ns; // of CLOCK_MONOTONIC
     uint64_t value; // of an operation: bytes it moved, or its shape; of a counter: a double's bits;
-                    // of launches: how many
+                    // of launches: how many; of a call, while it is read: the number of its stream
     uint32_t name;
     uint32_t args;   // of a call, as text; of an operation: the place in a graph that it is from
     uint32_t domain; // of a call: "hip"; else 0

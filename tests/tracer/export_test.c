@@ -235,12 +235,46 @@ static void test_memory(void **state)
     free(text);
 }
 
+// Two streams of HIP on one queue have a track each, and so has the queue, for the default stream.
+static void test_streams(void **state)
+{
+    (void)state;
+    static const uint64_t handles[] = {0x5000, 0, 0x4000, 0x5000};
+    made_begin(&made);
+    made_name(&made, 3, "queue 7");
+    made_name(&made, 4, "add_one");
+    trace_record_t *queue = made_add(&made, TRACE_QUEUE, 0, 0);
+    queue->id = 1;
+    queue->name = 3;
+    for (uint32_t i = 0; i < 4; i++) {
+        trace_record_t *call = made_add(&made, TRACE_CALL, 10 * i, 10 * i + 5);
+        call->id = i + 1;
+        call->submission = handles[i];
+        call->a[1] = 4;
+        call->a[0] = i == 3; // it failed
+        trace_record_t *kernel = made_add(&made, TRACE_GPU, 10 * i + 50, 10 * i + 55);
+        kernel->flags = trace_flags(TRACE_OP_DISPATCH, TRACE_HOST);
+        kernel->id = 1;
+        kernel->submission = i + 1;
+    }
+    char *text = export_text(export_csv);
+    line_is(text, "1,call", ",\"add_one stream 1\"");
+    line_is(text, "2,call", ",\"add_one\"");
+    line_is(text, "3,call", ",\"add_one stream 2\"");
+    line_is(text, "4,call", ",\"add_one stream 1 returned 1\"");
+    line_is(text, "5,operation", "\"queue 7, stream 1\",,,,1");
+    line_is(text, "6,operation", "\"queue 7\",,,,2");
+    line_is(text, "7,operation", "\"queue 7, stream 2\",,,,3");
+    line_is(text, "8,operation", "\"queue 7, stream 1\",,,,4");
+    free(text);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chrome_args), cmocka_unit_test(test_chrome_counters),
         cmocka_unit_test(test_page_most),   cmocka_unit_test(test_launches),
-        cmocka_unit_test(test_memory),
+        cmocka_unit_test(test_memory),      cmocka_unit_test(test_streams),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
