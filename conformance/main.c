@@ -285,6 +285,7 @@ static uint32_t others_of(const char *uri, const keel_caps_t *caps)
     if (caps->max_commands <= 1 << 24) others |= NEED_BOUNDED_RECORDINGS;
     if (!serial) others |= NEED_OVERLAP;
     if (!is_of(uri, "amdgpu:")) others |= NEED_POINT_OBJECTS;
+    if (!is_of(uri, "metal:")) others |= NEED_DESCRIPTORS;
     // Without events of its own a driver puts the commands of a recording in one order.
     if (!serial && !uri_has(uri, "commands=stream") && caps->native & KEEL_CAP_EVENTS)
         others |= NEED_PARALLEL_RECORDINGS;

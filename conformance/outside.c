@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #define SHARED .needs = KEEL_CAP_IMPORT_SEMAPHORE, .also = NEED_OTHER_SIDE
+#define BY_FD  .needs = KEEL_CAP_IMPORT_SEMAPHORE, .also = NEED_OTHER_SIDE | NEED_DESCRIPTORS
 #define RUNS   .needs = KEEL_CAP_IMPORT_SEMAPHORE | KEEL_CAP_EXECUTES, .also = NEED_OTHER_SIDE
 
 static const other_side_t *side(void)
@@ -15,23 +16,18 @@ static const other_side_t *side(void)
     return other_side(the_uri());
 }
 
-static keel_external_semaphore_t external_of(int fd)
-{
-    return (keel_external_semaphore_t){.kind = KEEL_SEMAPHORE_TIMELINE_FD, .handle.fd = fd};
-}
-
 // After the test: nothing stays parked, however it ended.
 static void signal_at_last(void *user)
 {
     side()->signal(*(int *)user, UINT64_C(1) << 62);
     usleep(1000);
+    side()->close(*(int *)user);
 }
 
 static void own_side(int fd)
 {
     int *kept = scratch(sizeof *kept);
     *kept = fd;
-    own_descriptor(fd);
     own_cleanup(signal_at_last, kept);
 }
 
@@ -41,7 +37,7 @@ static keel_semaphore_t *import(uint64_t initial, int *fd)
     *fd = side()->create(initial);
     CHECK(*fd >= 0);
     own_side(*fd);
-    keel_external_semaphore_t external = external_of(*fd);
+    keel_external_semaphore_t external = side()->external(*fd);
     keel_semaphore_options_t options = {.initial = initial, .name = "shared"};
     keel_semaphore_t *semaphore = NULL;
     TRY(keel_semaphore_import(the_device(), &external, &options, &semaphore));
@@ -385,7 +381,7 @@ TEST(outside, released_at_once, SHARED)
     int fd = side()->create(0);
     CHECK(fd >= 0);
     own_side(fd);
-    keel_external_semaphore_t external = external_of(fd);
+    keel_external_semaphore_t external = side()->external(fd);
     keel_semaphore_t *semaphore = NULL;
     TRY(keel_semaphore_import(the_device(), &external, NULL, &semaphore));
     OWN(semaphore);
@@ -471,7 +467,7 @@ static void signal_in_child(void *user)
     CHECK_EQ(side()->signal(e->fd, e->last), 0);
 }
 
-TEST(outside, another_process_signals, SHARED)
+TEST(outside, another_process_signals, BY_FD)
 {
     echo_t *e = scratch(sizeof *e);
     keel_semaphore_t *semaphore = import(0, &e->fd);
@@ -482,14 +478,14 @@ TEST(outside, another_process_signals, SHARED)
     reach(done);
 }
 
-TEST(outside, descriptor_stays_the_callers, SHARED)
+TEST(outside, descriptor_stays_the_callers, BY_FD)
 {
     int fd, copy;
     keel_semaphore_t *semaphore = import(0, &fd);
     CHECK(fcntl(fd, F_GETFD) >= 0);
     copy = dup(fd);
     CHECK(copy >= 0);
-    keel_external_semaphore_t external = external_of(copy);
+    keel_external_semaphore_t external = side()->external(copy);
     keel_semaphore_t *again = NULL;
     keel_status_t status = keel_semaphore_import(the_device(), &external, NULL, &again);
     OWN(again);
@@ -503,7 +499,7 @@ TEST(outside, descriptor_stays_the_callers, SHARED)
     reach_value(semaphore, 2);
 }
 
-TEST(outside, exported_again, SHARED)
+TEST(outside, exported_again, BY_FD)
 {
     int fd;
     keel_semaphore_t *semaphore = import(0, &fd);
@@ -532,7 +528,12 @@ TEST(outside, own_ones_stay_inside)
     CHECK(!semaphore);
 }
 
-TEST(outside, bad_arguments, .needs = KEEL_CAP_IMPORT_SEMAPHORE)
+static keel_external_semaphore_t descriptor(int fd)
+{
+    return (keel_external_semaphore_t){.kind = KEEL_SEMAPHORE_TIMELINE_FD, .handle.fd = fd};
+}
+
+TEST(outside, bad_arguments, .needs = KEEL_CAP_IMPORT_SEMAPHORE, .also = NEED_DESCRIPTORS)
 {
     int pipes[2], file = open("/dev/null", O_RDWR);
     CHECK(file >= 0 && pipe(pipes) == 0);
@@ -551,7 +552,7 @@ TEST(outside, bad_arguments, .needs = KEEL_CAP_IMPORT_SEMAPHORE)
     keel_semaphore_t *semaphore = NULL;
     for (size_t i = 0; i < COUNT(rows); i++) {
         row("%zu", i);
-        keel_external_semaphore_t external = external_of(rows[i].fd);
+        keel_external_semaphore_t external = descriptor(rows[i].fd);
         FAILS_SAYING(KEEL_INVALID_ARGUMENT, rows[i].says,
                      keel_semaphore_import(the_device(), &external, NULL, &semaphore));
         CHECK(!semaphore);
@@ -566,4 +567,43 @@ TEST(outside, bad_arguments, .needs = KEEL_CAP_IMPORT_SEMAPHORE)
     FAILS_SAYING(KEEL_INVALID_ARGUMENT, "semaphore",
                  keel_semaphore_import(the_device(), &external, NULL, NULL));
     reach(submit_to(the_queue(), KEEL_NO_WAITS, KEEL_NO_SIGNALS)); // the device is none the worse
+}
+
+TEST(outside, objects, .needs = KEEL_CAP_IMPORT_SEMAPHORE, .also = NEED_OTHER_SIDE,
+     .driver = "metal")
+{
+    int event;
+    keel_semaphore_t *semaphore = import(3, &event), *other = NULL;
+    keel_external_semaphore_t external = {.kind = KEEL_SEMAPHORE_NATIVE}, file = {0};
+    uint64_t device;
+    TRY(keel_semaphore_export(semaphore, &external));
+    CHECK(external.handle.object == side()->external(event).handle.object);
+    keel_semaphore_options_t options = {.initial = 4};
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "options->initial",
+                 keel_semaphore_import(the_device(), &external, &options, &other));
+    external.handle.object = NULL;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "NULL",
+                 keel_semaphore_import(the_device(), &external, NULL, &other));
+    TRY(keel_device_native(the_device(), KEEL_NATIVE_METAL_DEVICE, &device));
+    external.handle.object = (void *)(uintptr_t)device;
+    FAILS_SAYING(KEEL_INVALID_ARGUMENT, "MTLSharedEvent",
+                 keel_semaphore_import(the_device(), &external, NULL, &other));
+    FAILS_SAYING(KEEL_UNSUPPORTED, "import", keel_semaphore_export(semaphore, &file));
+    file.handle.fd = open("/dev/null", O_RDWR);
+    CHECK(file.handle.fd >= 0);
+    own_descriptor(file.handle.fd);
+    FAILS_SAYING(KEEL_UNSUPPORTED, "MTLSharedEvent",
+                 keel_semaphore_import(the_device(), &file, NULL, &other));
+    CHECK(!other);
+}
+
+// What the other side may set and Keel has no number for.
+TEST(outside, largest_value, SHARED)
+{
+    int event;
+    keel_semaphore_t *semaphore = import(0, &event);
+    keel_point_t last = keel_point(semaphore, (UINT64_C(1) << 63) - 1);
+    CHECK(pending(last));
+    signal_there(event, last.value);
+    reach(last);
 }

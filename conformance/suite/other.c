@@ -4,27 +4,38 @@
 #include <dlfcn.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
-static void *library_of(const char *uri)
+static keel_external_semaphore_t descriptor(int fd)
 {
-    char path[1024];
-    const char *option = strstr(uri, "lib=");
-    if (!option) return NULL;
-    snprintf(path, sizeof path, "%.*s", (int)strcspn(option + 4, "&"), option + 4);
-    return dlopen(path, RTLD_NOW | RTLD_LOCAL);
+    return (keel_external_semaphore_t){.kind = KEEL_SEMAPHORE_TIMELINE_FD, .handle.fd = fd};
+}
+
+static void software(const char *path, other_side_t *side)
+{
+    void *library = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : NULL;
+    if (!library) return;
+    void *create = dlsym(library, "simSemaphoreCreate");
+    void *signal = dlsym(library, "simSemaphoreSignal"),
+         *value = dlsym(library, "simSemaphoreValue");
+    if (!create || !signal || !value) return;
+    memcpy(&side->create, &create, sizeof create);
+    memcpy(&side->signal, &signal, sizeof signal);
+    memcpy(&side->value, &value, sizeof value);
+    side->close = close;
+    side->external = descriptor;
 }
 
 const other_side_t *other_side(const char *uri)
 {
     static other_side_t side;
-    void *library = library_of(uri);
-    if (side.create || !library) return &side;
-    void *create = dlsym(library, "simSemaphoreCreate");
-    void *signal = dlsym(library, "simSemaphoreSignal"),
-         *value = dlsym(library, "simSemaphoreValue");
-    if (!create || !signal || !value) return &side;
-    memcpy(&side.create, &create, sizeof create);
-    memcpy(&side.signal, &signal, sizeof signal);
-    memcpy(&side.value, &value, sizeof value);
+    char path[1024];
+    const char *option = strstr(uri, "lib="), *named = option ? path : NULL;
+    if (side.create) return &side;
+    if (option) snprintf(path, sizeof path, "%.*s", (int)strcspn(option + 4, "&"), option + 4);
+    if (!strncmp(uri, "metal:", 6))
+        other_metal(named, &side);
+    else
+        software(named, &side);
     return &side;
 }

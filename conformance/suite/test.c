@@ -81,6 +81,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "KERNELS",
         "LOSS",
         "POINT_OBJECTS",
+        "DESCRIPTORS",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (caps >> i & 1) return names[i];

@@ -33,8 +33,8 @@
 //     there that went well may fail with KEEL_OUT_OF_MEMORY, too; one that failed is never reported
 //     as reached.
 //
-// A timeline semaphore of another API, Vulkan for example, can be imported (keel_semaphore_import)
-// and is used like any other.
+// A timeline semaphore of another API, of Vulkan for example, or a shared event of Metal's can be
+// imported (keel_semaphore_import) and is used like any other.
 //
 // A semaphore can be shared between processes (keel_semaphore_options_t.shared): one process
 // exports it, another one imports the descriptor. Queues of every device wait for it and signal it
@@ -164,13 +164,15 @@ typedef enum keel_semaphore_kind_t {
                                 // (VK_EXTERNAL_SEMAPHORE_HANDLE_TYPE_OPAQUE_FD_BIT)
     KEEL_SEMAPHORE_SHARED_FD,   // a file descriptor of one that Keel shares between processes, as
                                 // keel_semaphore_export gives it
+    KEEL_SEMAPHORE_NATIVE,      // an object of the vendor's: on metal:// an id<MTLSharedEvent>
 } keel_semaphore_kind_t;
 
 // A semaphore to import, or an exported one.
 typedef struct keel_external_semaphore_t {
     keel_semaphore_kind_t kind;
     union {
-        int fd; // of both kinds
+        int fd;       // KEEL_SEMAPHORE_TIMELINE_FD, KEEL_SEMAPHORE_SHARED_FD
+        void *object; // KEEL_SEMAPHORE_NATIVE
     } handle;
 } keel_external_semaphore_t;
 
@@ -200,8 +202,8 @@ KEEL_API keel_status_t keel_semaphore_create(keel_device_t *device,
                                              keel_semaphore_t **semaphore) KEEL_MUST_USE;
 
 // Makes a semaphore of one that another process or another API made. The file descriptor is
-// duplicated; the caller still closes its own. options->initial is a value that the semaphore is
-// known to have reached.
+// duplicated; the caller still closes its own. An object is retained. options->initial is a value
+// that the semaphore is known to have reached.
 //
 // KEEL_SEMAPHORE_SHARED_FD: the descriptor came from another process, by a socket (SCM_RIGHTS) or
 // by inheritance. The top of this file says what holds for such semaphores.
@@ -217,10 +219,23 @@ KEEL_API keel_status_t keel_semaphore_create(keel_device_t *device,
 //     across the border.
 //   - The other side does not learn of failures: a signal that fails here is never made there.
 //
+// KEEL_SEMAPHORE_NATIVE: an MTLSharedEvent that the program made, that another framework has, or
+// that another process sent (XPC, as an MTLSharedEventHandle). The same holds as for
+// KEEL_SEMAPHORE_TIMELINE_FD, with these differences.
+//   - keel_semaphore_value asks the event. A thread or a submission that waits for a signal of the
+//     other side is woken by a listener of Metal's.
+//   - The command buffer of a submission on metal:// makes the signal, without the host, where it
+//     ends the submission and the submission did not begin ahead of what it waits for; and where
+//     the signals before it in the list are such, too. Else the host makes it when the submission
+//     has ended.
+//   - A value of 2^63 or more, which the other side may set, counts as 2^63 - 1.
+//
 // KEEL_UNSUPPORTED without KEEL_CAP_SHARED_SEMAPHORE or KEEL_CAP_IMPORT_SEMAPHORE, as the kind
-// demands. KEEL_INVALID_ARGUMENT if the descriptor is not open, is no semaphore of that kind, or
-// belongs to another GPU; and if a shared one has not reached options->initial.
-// KEEL_RESOURCE_EXHAUSTED if the process has no descriptor left.
+// demands, and for a kind that the device does not take: devices of metal:// take objects, the
+// others descriptors. KEEL_INVALID_ARGUMENT if the descriptor is not open, is no semaphore of that
+// kind, or belongs to another GPU; if the object is NULL or is none of these; and if a shared one
+// or an event has not reached options->initial. KEEL_RESOURCE_EXHAUSTED if the process has no
+// descriptor left, or Metal no listener.
 KEEL_API keel_status_t keel_semaphore_import(keel_device_t *device,
                                              const keel_external_semaphore_t *external,
                                              const keel_semaphore_options_t *options,
@@ -228,7 +243,8 @@ KEEL_API keel_status_t keel_semaphore_import(keel_device_t *device,
 
 // Writes a new file descriptor of the semaphore to `external`; the caller closes it. It is closed
 // on exec. `external->kind` says what is wanted: KEEL_SEMAPHORE_SHARED_FD of one that is shared
-// between processes, KEEL_SEMAPHORE_TIMELINE_FD of one that another API made.
+// between processes, KEEL_SEMAPHORE_TIMELINE_FD of one that another API made. Of an object that was
+// imported, KEEL_SEMAPHORE_NATIVE gives it back: borrowed, for as long as the semaphore is there.
 //
 // KEEL_UNSUPPORTED for any other: no device can export what keel_semaphore_create made to another
 // API (CUDA has no such call). Let that API make the semaphore and import it. Also if /proc is not
@@ -241,7 +257,8 @@ KEEL_API keel_semaphore_t *keel_semaphore_retain(keel_semaphore_t *semaphore);
 
 // Gives up a reference. Submissions and waits (<keel/completion.h>) hold references of their own.
 // NULL is fine. Never waits. If something waited for a point of a semaphore of another API that has
-// not come, the device keeps observing it until the point comes or the process ends.
+// not come, the device keeps observing it until the point comes or the process ends; a listener of
+// Metal's stays with the event, which keeps nothing of the device.
 KEEL_API void keel_semaphore_release(keel_semaphore_t *semaphore);
 
 // Returns what the semaphore is. This never changes, and is borrowed from the semaphore. Never

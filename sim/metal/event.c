@@ -208,7 +208,13 @@ class_t MTLSharedEventListener = {.name = "MTLSharedEventListener",
                                   .size = sizeof(listener_t),
                                   .dealloc = listener_dealloc,
                                   .methods = listener_methods};
-static method_t listener_meta_methods[] = {METHOD("alloc", listener_alloc), METHODS_END};
+static void *listener_new(class_t *self, sel_t cmd)
+{
+    return listener_init_own(listener_alloc(self, cmd), cmd);
+}
+
+static method_t listener_meta_methods[] = {METHOD("alloc", listener_alloc),
+                                           METHOD_MAY_FAIL("new", listener_new), METHODS_END};
 static class_t listener_meta = {.name = "MTLSharedEventListener", .methods = listener_meta_methods};
 
 void event_add(void)

@@ -102,7 +102,7 @@ keel_status_t keel_semaphore_create(keel_device_t *device, const keel_semaphore_
 static keel_status_t external_check(const keel_external_semaphore_t *external)
 {
     CHECK(external->kind == KEEL_SEMAPHORE_TIMELINE_FD ||
-              external->kind == KEEL_SEMAPHORE_SHARED_FD,
+              external->kind == KEEL_SEMAPHORE_SHARED_FD || external->kind == KEEL_SEMAPHORE_NATIVE,
           KEEL_INVALID_ARGUMENT, "external->kind is %d, which is none of keel_semaphore_kind_t",
           (int)external->kind);
     return NULL;
@@ -117,13 +117,14 @@ static keel_status_t descriptor_copy(int fd, int *copy)
     return NULL;
 }
 
-static keel_status_t timeline_import(keel_device_t *device,
-                                     const keel_external_semaphore_t *external, uint64_t initial,
-                                     keel_semaphore_t **made)
+static keel_status_t other_import(keel_device_t *device, const keel_external_semaphore_t *external,
+                                  uint64_t initial, keel_semaphore_t **made)
 {
     CHECK(device->caps.bits & KEEL_CAP_IMPORT_SEMAPHORE, KEEL_UNSUPPORTED,
           "the device has no KEEL_CAP_IMPORT_SEMAPHORE");
     keel_external_semaphore_t own = *external;
+    if (external->kind == KEEL_SEMAPHORE_NATIVE)
+        return device->ops->semaphore_import(device, external, initial, made);
     KEEL_TRY(descriptor_copy(external->handle.fd, &own.handle.fd));
     keel_status_t status = device->ops->semaphore_import(device, &own, initial, made);
     if (status) close(own.handle.fd);
@@ -136,8 +137,8 @@ static keel_status_t semaphore_open(keel_device_t *device,
                                     keel_semaphore_t **made)
 {
     KEEL_TRY(external_check(external));
-    if (external->kind == KEEL_SEMAPHORE_TIMELINE_FD)
-        return timeline_import(device, external, initial, made);
+    if (external->kind != KEEL_SEMAPHORE_SHARED_FD)
+        return other_import(device, external, initial, made);
     KEEL_TRY(shared_check(device));
     return shared_import(external->handle.fd, initial, made);
 }

@@ -253,6 +253,12 @@ void remote_init(remote_t *remote, const remote_ops_t *ops, const keel_device_t 
     remote->promise = (promise_t){.refs = 1, .device = device, .ops = &remote_promise_ops};
 }
 
+remote_t *remote_with(keel_semaphore_t *semaphore, const remote_ops_t *ops)
+{
+    if (semaphore->ops != &remote_semaphore_ops) return NULL;
+    return remote_of(semaphore)->ops == ops ? remote_of(semaphore) : NULL;
+}
+
 remote_t *remote_here(keel_semaphore_t *semaphore, const keel_device_t *device)
 {
     if (semaphore->ops != &remote_semaphore_ops) return NULL;

@@ -105,6 +105,9 @@ void remote_init(remote_t *remote, const remote_ops_t *ops, const keel_device_t 
 // is another kind, or another device's.
 remote_t *remote_here(keel_semaphore_t *semaphore, const keel_device_t *device);
 
+// The remote_t of a semaphore that has this table; NULL: it is another kind.
+remote_t *remote_with(keel_semaphore_t *semaphore, const remote_ops_t *ops);
+
 // Brings the host up to date with the device, and tells those whose points were reached or have
 // failed. No lock held.
 void remote_look(remote_t *remote);

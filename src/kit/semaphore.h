@@ -5,10 +5,11 @@
 //     timeline   in the host's memory (timeline.h)        keel_semaphore_create
 //     ledger     by a queue, a point per submission       keel_queue_create
 //                (ledger.h)
-//     outside    by another API as well (outside.h)       keel_semaphore_import
+//     outside    by another API as well (outside.h)       keel_semaphore_import of a descriptor
 //     remote     where a device reads and writes it       keel_semaphore_create, where the driver
-//                (remote.h); or in memory of several      has semaphore_create; the two calls with
-//                processes (shared.h)                     what is shared
+//                (remote.h); in an object of another      has semaphore_create; the import of that
+//                API; or in memory of several             object; the two calls with what is
+//                processes (shared.h)                     shared
 //
 // Each kind has a table, semaphore_ops_t, and a struct that begins with keel_semaphore_t. No other
 // file asks which kind a semaphore is of.

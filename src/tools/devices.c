@@ -47,7 +47,6 @@ static const struct {
     {" cuda ", KEEL_CAP_IMPORT_SEMAPHORE, "the library of NVIDIA's driver imports none here"},
     {" hip ", KEEL_CAP_IMPORT_SEMAPHORE, "HIP imports no timeline semaphores on Linux"},
     {" amdgpu ", KEEL_CAP_IMPORT_SEMAPHORE, "no other API shares semaphores with HSA here"},
-    {" metal ", KEEL_CAP_IMPORT_SEMAPHORE, "no other API shares semaphores with Metal here"},
     {" cpu null ", KEEL_CAP_EXPORT_FD, "its buffers are plain memory of the process"},
     {" cuda ", KEEL_CAP_EXPORT_FD, "the library of NVIDIA's driver exports no memory here"},
     {" hip ", KEEL_CAP_EXPORT_FD, "this HIP has no memory behind handles (it came with HIP 6)"},

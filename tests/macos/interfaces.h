@@ -59,9 +59,16 @@ typedef void (^MTLCommandBufferHandler)(id<MTLCommandBuffer> buffer);
 @end
 @protocol MTLEvent
 @end
+@protocol MTLSharedEvent;
+@interface MTLSharedEventListener : NSObject
+@end
+typedef void (^MTLSharedEventNotificationBlock)(id<MTLSharedEvent> event, unsigned long long value);
 @protocol MTLSharedEvent <MTLEvent>
 - (unsigned long long)signaledValue;
 - (void)setSignaledValue:(unsigned long long)value;
+- (void)notifyListener:(MTLSharedEventListener *)listener
+               atValue:(unsigned long long)value
+                 block:(MTLSharedEventNotificationBlock)block;
 @end
 @protocol MTLAllocation
 @end

@@ -129,8 +129,10 @@ struct keel_device_ops_t {
     keel_status_t (*semaphore_create)(keel_device_t *device, uint64_t initial,
                                       keel_semaphore_t **semaphore);
     // Takes a semaphore of another API: makes one that is at `initial` at least (in the tree, by
-    // outside_create of kit/outside.h; other drivers leave this empty as yet). The descriptor in
-    // `external` is the semaphore's from then on, unless this fails. KEEL_CAP_IMPORT_SEMAPHORE.
+    // outside_create of kit/outside.h, or by remote_init of kit/remote.h; other drivers leave this
+    // empty as yet). A descriptor in `external` is the semaphore's from then on, unless this fails;
+    // an object is the caller's. KEEL_UNSUPPORTED for kinds that the device does not take.
+    // KEEL_CAP_IMPORT_SEMAPHORE.
     // (optional) default: there are none.
     keel_status_t (*semaphore_import)(keel_device_t *device,
                                       const keel_external_semaphore_t *external, uint64_t initial,

@@ -222,7 +222,7 @@ void metal_ahead_note(keel_submission_t *submission)
     metal_device_t *device = metal_device(submission->queue->device);
     for (uint32_t i = 0; i < submission->wait_count; i++) {
         const keel_point_t *point = &submission->waits[i].point;
-        if (point_is_past(point)) continue;
+        if (point_is_past(point) || metal_event_is(point->semaphore)) continue;
         // The first one tells little.
         bool again = atomic_load_explicit(&device->promises.lately, memory_order_relaxed);
         bool other = point->semaphore != submission->queue->timeline;
@@ -335,10 +335,15 @@ static metal_promise_t *promise_take(metal_device_t *device, bool signals)
     return promise;
 }
 
+bool metal_is_certain(metal_run_t *run)
+{
+    return run_is_last(&run->base) && !run->counted && !run->base.visits;
+}
+
 void metal_promise_begin(metal_run_t *run)
 {
     metal_device_t *device = metal_run_device(run);
-    if (!run_is_last(&run->base) || run->counted || run->base.visits) return;
+    if (!metal_is_certain(run)) return;
     // relaxed: work that was submitted before the program has asked may be without.
     bool native = atomic_load_explicit(&device->promises.native, memory_order_relaxed);
     bool lately = is_lately(&device->promises.lately, 1);

@@ -89,8 +89,9 @@ static keel_status_t metal_list(keel_device_listing_t *devices, size_t capacity,
 static void metal_device_close(keel_device_t *device)
 {
     metal_device_t *d = metal_device(device);
-    runs_stop(&d->runs);
     void *pool = metal_enter(d->api);
+    metal_listening_stop(d);
+    runs_stop(&d->runs);
     metal_clock_trace(d);
     metal_promises_close(d);
     metal_stamps_release(d);
@@ -142,6 +143,7 @@ static const keel_device_ops_t metal_ops = {
     .queue_destroy = metal_queue_destroy,
     .queue_submit = metal_queue_submit,
     .queue_cancel = metal_queue_cancel,
+    .semaphore_import = metal_semaphore_import,
     .buffer_alloc = metal_buffer_alloc,
     .buffer_free = metal_buffer_free,
     .buffer_import = metal_buffer_import,
@@ -164,7 +166,7 @@ static const keel_caps_t fixed_caps = {
     .bits = KEEL_CAP_QUEUE_ALLOCA | KEEL_CAP_BRANCHES | KEEL_CAP_EVENTS | KEEL_CAP_TIMESTAMPS |
             KEEL_CAP_FILES | KEEL_CAP_HOST_CALLS | KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES |
             KEEL_CAP_DYNAMIC_COUNTS | KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE |
-            KEEL_CAP_COPY_ACROSS | KEEL_CAP_NATIVE | KEEL_CAP_DLPACK,
+            KEEL_CAP_COPY_ACROSS | KEEL_CAP_NATIVE | KEEL_CAP_DLPACK | KEEL_CAP_IMPORT_SEMAPHORE,
     .native = KEEL_CAP_IMPORT_HOST | KEEL_CAP_EXECUTES | KEEL_CAP_DYNAMIC_COUNTS |
               KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE | KEEL_CAP_COPY_ACROSS |
               KEEL_CAP_NATIVE | KEEL_CAP_DLPACK,
@@ -231,6 +233,7 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal,
     device->modules = (cache_t){.class = &metal_module_class, .owner = device};
     runs_init(&device->runs, &metal_run_ops, &device->base, "keel-metal", "keel-metal-aid",
               metal_worker);
+    poller_init(&device->listening.poller, "keel-metal-event", KEEL_FOREVER);
     device->device = device_at(device->api, ordinal);
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
     if (options->residency) metal_residency_make(device);

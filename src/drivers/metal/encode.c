@@ -297,6 +297,7 @@ void metal_commit(run_t *base)
     metal_promise_begin(run);
     encoder_end(run);
     if (base->promise) metal_promise_signal(run);
+    metal_events_signal(run);
     if (!may_commit(run)) {
         command_release(run);
         metal_scope_end(run);

@@ -6,7 +6,7 @@
 
 #include "kit/library.h"
 
-enum { HAS_SIGNATURE = 1 << 30 };
+enum { HAS_HELPERS = 1 << 25, HAS_SIGNATURE = 1 << 30 };
 
 // Metal on a Mac depends on the others, but need not for ever.
 static const char *const others[] = {
@@ -100,6 +100,14 @@ metal_block_t metal_block_freeing(const metal_api_t *api,
     static const shape_t shape = {0, sizeof(metal_block_t), "v24@?0^v8Q16"};
     return (metal_block_t){api->stack_block,       HAS_SIGNATURE, 0,
                            (void (*)(void))invoke, &shape,        user};
+}
+
+metal_block_t metal_block_noting(const metal_api_t *api,
+                                 void (*invoke)(metal_block_t *, id, uint64_t),
+                                 const metal_noting_t *shape, void *user)
+{
+    return (metal_block_t){
+        api->stack_block, HAS_HELPERS | HAS_SIGNATURE, 0, (void (*)(void))invoke, shape, user};
 }
 
 const char *metal_text(const metal_api_t *api, id error)

@@ -94,6 +94,19 @@ metal_block_t metal_block_freeing(const metal_api_t *api,
                                   void (*invoke)(metal_block_t *, void *, unsigned long),
                                   void *user);
 
+// The same, with an event and its value. The runtime calls `keep` for each copy of the block that
+// it makes, and `drop` before it frees one.
+typedef struct metal_noting_t {
+    unsigned long reserved, size;
+    void (*keep)(metal_block_t *to, const metal_block_t *from);
+    void (*drop)(metal_block_t *block);
+    const char *signature;
+} metal_noting_t;
+#define METAL_NOTING(keep, drop) {0, sizeof(metal_block_t), keep, drop, "v24@?0@8Q16"}
+metal_block_t metal_block_noting(const metal_api_t *api,
+                                 void (*invoke)(metal_block_t *, id, uint64_t),
+                                 const metal_noting_t *shape, void *user);
+
 // What an NSError says, in the words of its author. Within a pool, whose memory it is.
 const char *metal_text(const metal_api_t *api, id error);
 

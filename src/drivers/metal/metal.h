@@ -9,6 +9,7 @@
 //     ahead.c       submissions that do not wait for the host
 //     guard.c       and do nothing if what they wait for has failed
 //     stop.c        or if they are cancelled
+//     event.c       events of the program's as semaphores
 //     encode.c      fills, updates and copies in encoders; fences and barriers
 //     executable.c  entry points and variables (variables.c)
 //     module.c      MTLLibrary and pipelines
@@ -30,6 +31,7 @@
 #include "drivers/metal/messages.h"
 #include "executable/cache.h"
 #include "kit/chores.h"
+#include "kit/poller.h"
 #include "kit/run.h"
 #include "kit/transfer.h"
 
@@ -127,6 +129,11 @@ typedef struct metal_device_t {
     id residency;  // a set of all memory, which queues have, retained; NULL: encoders name it
     metal_promises_t promises;
     metal_stops_t stops;
+    struct {
+        poller_t poller; // a thread that looks at events which listeners are for
+        lock_t lock;     // for the next, while it is made
+        id listener;     // retained; NULL: none yet
+    } listening;
     struct {
         id set;                     // of counters, retained; NULL: the GPU tells no times
         id buffers[METAL_SAMPLED];  // retained
@@ -328,6 +335,19 @@ void metal_promises_free(metal_device_t *device);
 void metal_promise_begin(metal_run_t *run);
 void metal_promise_signal(metal_run_t *run);                        // that has one
 void metal_promise_kept(promise_t *promise, keel_status_t failure); // of run_ops_t
+
+// Whether it ends well if its last command buffer does, which is the one at hand.
+bool metal_is_certain(metal_run_t *run);
+
+// event.c
+keel_status_t metal_semaphore_import(keel_device_t *device,
+                                     const keel_external_semaphore_t *external, uint64_t initial,
+                                     keel_semaphore_t **semaphore);
+bool metal_event_is(keel_semaphore_t *semaphore);
+// No encoder is open: has the command buffer make signals of the run, if these are to be made
+// whenever it ends well.
+void metal_events_signal(metal_run_t *run);
+void metal_listening_stop(metal_device_t *device); // also after a failed start
 
 // guard.c
 // Has room for the grids of a command; before anything of it is set.

@@ -218,6 +218,9 @@ keel_status_t stream_semaphore_import(keel_device_t *base,
 {
     stream_device_t *device = stream_device(base);
     stream_entered_t entered;
+    if (external->kind != KEEL_SEMAPHORE_TIMELINE_FD)
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "the device imports semaphores by descriptors only, "
+                                            "KEEL_SEMAPHORE_TIMELINE_FD");
     if (!stream_enter(device, &entered)) return stream_device_lost(device);
     keel_status_t status = outside_import(device, external->handle.fd, initial, semaphore);
     stream_leave(&entered);
