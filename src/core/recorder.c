@@ -137,8 +137,7 @@ static keel_status_t record_copy(recorder_t *recorder, const keel_op_t *op)
     if (!c) return status_no_memory();
     c->source = source;
     c->target = target;
-    ref_retain(&source);
-    ref_retain(&target);
+    command_keep_copied(recorder->commands, c);
     return NULL;
 }
 

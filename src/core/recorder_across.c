@@ -45,7 +45,6 @@ keel_status_t record_across(recorder_t *recorder, const keel_op_t *op)
     c->copy.source = source;
     c->copy.target = target;
     c->other = other;
-    ref_retain(&source);
-    ref_retain(&target);
+    command_keep_copied(recorder->commands, &c->copy);
     return NULL;
 }

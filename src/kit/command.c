@@ -55,6 +55,7 @@ static void command_release(const keel_command_t *command)
     case KEEL_CMD_TIMESTAMP: refs_release(&((const keel_cmd_timestamp_t *)c)->target, 1); break;
     case KEEL_CMD_COPY:
     case KEEL_CMD_ACROSS: // begins with one
+        if (!((const keel_cmd_copy_t *)c)->keeps) break;
         refs_release(&((const keel_cmd_copy_t *)c)->source, 1);
         refs_release(&((const keel_cmd_copy_t *)c)->target, 1);
         break;

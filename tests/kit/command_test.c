@@ -199,13 +199,36 @@ static void test_jump(void **state)
     }
 }
 
+static uint32_t references(keel_buffer_t *buffer)
+{
+    return atomic_load(&buffer->object.refs);
+}
+
+// Copies between the same two buffers one after the other count as one reference to each.
+static void test_copies_keep(void **state)
+{
+    (void)state;
+    uint32_t before = references(plain), before_late = references(late);
+    keel_op_t there = keel_op_copy(keel_whole(plain), keel_whole(late));
+    keel_op_t back = keel_op_copy(keel_whole(late), keel_whole(plain));
+    keel_op_t slots = keel_op_copy(keel_slot(0, 0, 64), keel_slot(1, 0, 64));
+    keel_op_t into = keel_op_copy(keel_slot(0, 0, 64), keel_whole(plain));
+    const keel_op_t ops[] = {slots, there, keel_op_barrier(), there, there, back, into,
+                             into,  there};
+    keel_recording_t *recording = record(ops, sizeof ops / sizeof *ops);
+    assert_int_equal(references(plain), before + 4); // there, back, into, there
+    assert_int_equal(references(late), before_late + 3);
+    keel_recording_release(recording);
+    assert_int_equal(references(plain), before);
+    assert_int_equal(references(late), before_late);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_reach),
-        cmocka_unit_test(test_late),
-        cmocka_unit_test(test_updates),
-        cmocka_unit_test(test_jump),
+        cmocka_unit_test(test_reach),       cmocka_unit_test(test_late),
+        cmocka_unit_test(test_updates),     cmocka_unit_test(test_jump),
+        cmocka_unit_test(test_copies_keep),
     };
     return cmocka_run_group_tests(tests, setup, teardown);
 }

@@ -87,6 +87,7 @@ typedef struct keel_cmd_update_t {
 typedef struct keel_cmd_copy_t {
     keel_command_t head;
     keel_ref_t source, target;
+    bool keeps; // retains the buffers; else an earlier copy of the list does
 } keel_cmd_copy_t;
 
 // A copy to or from a buffer of another device; KEEL_CAP_COPY_ACROSS. In submissions only.
@@ -249,9 +250,10 @@ typedef struct keel_commands_t {
     uint32_t size;
     uint32_t capacity;
     uint32_t count;
-    uint32_t kinds;          // bits 1 << keel_cmd_t: all that is in there, at least
-    uint32_t updates;        // bytes of data, as keel_cmd_update_t.place counts them
-    keel_executable_t *kept; // that the newest keeping dispatch retains
+    uint32_t kinds;           // bits 1 << keel_cmd_t: all that is in there, at least
+    uint32_t updates;         // bytes of data, as keel_cmd_update_t.place counts them
+    keel_executable_t *kept;  // that the newest keeping dispatch retains
+    keel_buffer_t *copied[2]; // that the newest keeping copy retains
 } keel_commands_t;
 
 // Returns the command at `offset` bytes into the stream. keel_cmd_block_t gives such offsets. If
