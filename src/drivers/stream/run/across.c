@@ -16,26 +16,53 @@ bool stream_device_peers(keel_device_t *base, keel_device_t *other)
     return peer->api == device->api && device->api->peers(device->vendor, peer->vendor);
 }
 
-// The other device stays open until the stream is done with its memory.
+// The other device stays open until the stream is done with its memory. Copies one after the other
+// of one device visit it once.
 static keel_status_t across_visit(stream_run_t *run, keel_cmd_across_t *c)
 {
+    keel_device_t *other = c->other->device;
     keel_status_t why = NULL;
-    c->visits = device_visit(c->other->device, &why);
-    run->visits |= c->visits;
+    if (run->reach.visited == other) return NULL;
+    c->visits = device_visit(other, &why);
+    if (c->visits) run->reach.visited = other;
     return why;
 }
 
+// The copy is not on the stream.
+static void across_leave(stream_run_t *run, keel_cmd_across_t *c)
+{
+    if (!c->visits) return;
+    c->visits = false;
+    run->reach = (stream_reach_t){0};
+    device_leave(c->other->device);
+}
+
+// How many of `size` bytes at `at` are page-locked in one piece. All that follows of their buffer
+// is asked for, which the next copies may be of.
+static uint64_t host_stretch(stream_run_t *run, const keel_buffer_t *root, uintptr_t at,
+                             uint64_t size)
+{
+    stream_reach_t *reach = &run->reach;
+    if (at < reach->start || at >= reach->end) {
+        uintptr_t end = (uintptr_t)atomic_load(&root->data) + root->size;
+        reach->start = at;
+        reach->end = at + pages_stretch(&stream_run_device(run)->pages, (void *)at, end - at);
+    }
+    return size < reach->end - at ? size : reach->end - at;
+}
+
 // Memory of the host may be locked in several pieces, which are copied one by one.
-static keel_status_t host_copy(stream_run_t *run, const void *host, bound_copy_t copy)
+static keel_status_t host_copy(stream_run_t *run, const keel_ref_t *host, bound_copy_t copy)
 {
     stream_queue_t *queue = stream_run_queue(run);
     stream_device_t *device = stream_run_device(run);
+    uintptr_t at = (uintptr_t)ref_host(host);
     for (uint64_t left = copy.size; left; left -= copy.size) {
-        copy.size = pages_stretch(&device->pages, host, left);
+        copy.size = host_stretch(run, host->buffer->root, at, left);
         KEEL_TRY(device->api->copy(device->vendor, stream_queue_onto_copy(queue), &copy));
         copy.source += copy.size;
         copy.target += copy.size;
-        host = (const char *)host + copy.size;
+        at += copy.size;
     }
     return NULL;
 }
@@ -51,7 +78,7 @@ static keel_status_t across_copy(stream_run_t *run, const keel_cmd_across_t *c, 
     bound_copy_t copy = {out ? other : bound.address, out ? bound.address : other, bound.length};
     stream_run_follow(run, STREAM_TAIL_OWN);
     if (buffer_is_host(c->other))
-        return host_copy(run, ref_host(out ? &c->copy.target : &c->copy.source), copy);
+        return host_copy(run, out ? &c->copy.target : &c->copy.source, copy);
     stream_vendor_t *peer = stream_device(c->other->device)->vendor;
     return device->api->copy_peer(device->vendor, stream_queue_onto_copy(queue), &copy,
                                   out ? peer : device->vendor, out ? device->vendor : peer);
@@ -62,8 +89,15 @@ static keel_status_t host_find(stream_run_t *run, keel_buffer_t *root, uint64_t 
                                stream_step_t *step, bool *refused)
 {
     stream_device_t *device = stream_run_device(run);
+    stream_reach_t *reach = &run->reach;
+    *address = reach->address;
+    if (reach->root == root) return NULL;
     view_state_t state = view_find(root, &device->base, address);
-    if (state == VIEW_THERE) return NULL;
+    if (state == VIEW_THERE) {
+        reach->root = root;
+        reach->address = *address;
+        return NULL;
+    }
     *refused = state == VIEW_REFUSED && !root->staging;
     if (*refused) return NULL;
     if (stream_queue_puts_off(stream_run_queue(run))) { // to lock it may take long
@@ -131,8 +165,7 @@ keel_status_t stream_across(stream_run_t *run, keel_cmd_across_t *c, stream_step
             status = device->api->stream_drain(device->vendor, stream_run_queue(run)->stream);
         return stream_device_note(device, status);
     }
-    c->visits = false;
-    device_leave(c->other->device);
+    across_leave(run, c);
     if (beyond) across_pass_on(run, c, step);
     return stream_device_note(device, status);
 }

@@ -45,6 +45,14 @@ typedef enum stream_tail_t {
     STREAM_TAIL_OWN,    // work or waits of the run's own
 } stream_tail_t;
 
+// What the last copy between devices has found: the next one is most often of the same memory.
+typedef struct stream_reach_t {
+    keel_device_t *visited;    // by the run, until what it has issued is over; NULL: none
+    const keel_buffer_t *root; // memory of the host; NULL: none
+    uint64_t address;          // of the root, as the device sees it
+    uintptr_t start, end;      // of it, page-locked in one piece
+} stream_reach_t;
+
 struct stream_run_t {
     union {
         keel_submission_t base;
@@ -64,13 +72,13 @@ struct stream_run_t {
     stream_peek_t *peek;          // what the host has to know; NULL: nothing yet
     stream_indirect_t *indirects; // graphs on the stream, to go back to the device's
     stream_stamps_t *stamps;      // times of its commands, for a trace; NULL: none
+    stream_reach_t reach;
     stream_tail_t tail;
     uint32_t frees;   // deallocas on the stream that may not be over
     bool deallocates; // has deallocas that the pool does not know of yet
     bool begun;       // its waits are on the stream
     bool hosted;      // has operations of the host, or peeks
     bool hungry;      // it is parked for want of memory
-    bool visits;      // has copies on the stream that use memory of other devices
     bool put_off;     // no event could be recorded to park or end with
     bool aside;       // other threads have the queue's turn before it goes on with the command
     uint8_t rounds;   // in which there was no memory for a graph
