@@ -247,7 +247,9 @@ static void rows_are_faster_than_sqlite(void **state)
     double ours = seconds_used() - begin;
     print_message("million rows in a second: %.2f, by SQLite %.2f\n", ROWS / ours / 1e6,
                   ROWS / theirs / 1e6);
+#ifndef SANITIZED // which makes ours slower, and not SQLite
     assert_true(ours * 1.5 < theirs);
+#endif
     unlink(path);
 }
 
