@@ -190,7 +190,7 @@ static void *device_library_of_data(device_t *self, sel_t cmd, data_t *data, voi
     static const char mark[] = "MTLB";
     object_check(self, cmd, data, &OS_dispatch_data);
     if (strncmp(data->bytes, mark, sizeof mark - 1) == 0)
-        return library_new(data->bytes + sizeof mark - 1, false, error);
+        return library_compile(data->bytes + sizeof mark - 1, false, error);
     if (error)
         *error = object_autorelease(
             error_new("MTLLibraryErrorDomain", 1, "The data is not formatted as a MetalLib file"));

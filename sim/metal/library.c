@@ -11,7 +11,7 @@
 enum { INTERNAL = 2, COMPILE_FAILURE = 3, COMPILE_WARNING = 4 }; // of MTLLibraryError
 enum { KERNEL = 3 };                                             // of MTLFunctionType
 
-library_t *library_new(const char *source, bool fast, void **error)
+static library_t *library_new(const char *source, bool fast, void **error)
 {
     char *log = NULL;
     code_t *code = msl_compile(source, fast, &log);

@@ -35,9 +35,8 @@ typedef struct pipeline_descriptor_t {
     bool indirect;
 } pipeline_descriptor_t;
 
-// Count 1; or NULL, and an autoreleased error if `error` is not NULL.
-library_t *library_new(const char *source, bool fast, void **error);
-// The same, by Apple's compiler, which `xpc` may take away.
+// Count 1; or NULL, and an autoreleased error if `error` is not NULL. By Apple's compiler, which
+// `xpc` may take away.
 library_t *library_compile(const char *source, bool fast, void **error);
 pipeline_t *pipeline_new(function_t *function, void **error); // NULL: Metal makes none
 unsigned long pipeline_threads(const pipeline_t *pipeline);   // that a group may have

@@ -31,6 +31,15 @@ id metal_library_make(metal_device_t *device, const char *text, id options, id *
     return made;
 }
 
+id metal_library_load(metal_device_t *device, id data, id *error)
+{
+    const metal_api_t *api = device->api;
+    id made = mtl_new_library_of_data(api, device->device, data, error);
+    if (is_lost(api, made, *error))
+        made = mtl_new_library_of_data(api, device->device, data, error);
+    return made;
+}
+
 id metal_state_make(metal_device_t *device, id function, id *error)
 {
     const metal_api_t *api = device->api;

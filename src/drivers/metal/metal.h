@@ -497,6 +497,7 @@ keel_status_t metal_executable_write(keel_executable_t *executable,
 // compile.c
 // Retained; NULL with an error: Metal makes none.
 id metal_library_make(metal_device_t *device, const char *text, id options, id *error);
+id metal_library_load(metal_device_t *device, id data, id *error);   // of a metallib
 id metal_state_make(metal_device_t *device, id function, id *error); // a pipeline
 id metal_state_make_indirect(metal_device_t *device, id function);   // for indirect commands
 

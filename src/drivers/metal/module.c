@@ -166,7 +166,7 @@ static keel_status_t compiled_load(metal_device_t *device, const keel_image_t *i
     if (!api->dispatch_data_create)
         return KEEL_ERROR(KEEL_UNSUPPORTED, "the system has no dispatch_data_create");
     id error = NULL, data = api->dispatch_data_create(image->data, image->size, NULL, NULL);
-    *library = data ? mtl_new_library_of_data(api, device->device, data, &error) : NULL;
+    *library = data ? metal_library_load(device, data, &error) : NULL;
     if (data) api->dispatch_release(data);
     if (*library) return NULL;
     return KEEL_ERROR(KEEL_CORRUPT, "Metal does not take the library: %s", metal_text(api, error));
