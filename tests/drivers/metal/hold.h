@@ -25,8 +25,10 @@ static inline hold_t hold_make(keel_device_t *device)
         "    while (atomic_load_explicit(b.go, memory_order_relaxed) == 0) {}\n"
         "}\n";
     keel_executable_options_t options = {.data = text, .size = sizeof text - 1};
-    hold_t hold = {.buffer = buffer_create(device, 1 << 17)};
+    keel_buffer_options_t memory = {.size = 1 << 17, .memory = KEEL_MEMORY_HOST_COHERENT};
+    hold_t hold = {0};
     void *data = NULL;
+    assert_null(keel_buffer_create(device, &memory, &hold.buffer));
     assert_null(keel_executable_load(device, &options, &hold.code));
     assert_null(keel_buffer_map(hold.buffer, 0, sizeof *hold.go, KEEL_ACCESS_WRITE, &data));
     hold.go = data;

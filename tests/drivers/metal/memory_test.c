@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory of a GPU that shares it with the host, and of one that has its own.
-#include "drivers/metal/device.h"
+#include "drivers/metal/hold.h"
 
 enum { SIZE = 1000 };
 
@@ -104,6 +104,37 @@ static void managed(void)
     device_close(device);
 }
 
+// Coherent memory, of which each side writes a part at the same time: neither undoes what the other
+// writes, and no message brings it across. Two copies could not have that.
+static void coherent(void)
+{
+    keel_device_t *device = device_open();
+    hold_t hold = hold_make(device);
+    keel_buffer_t *x = buffer_of(device, KEEL_MEMORY_HOST_COHERENT);
+    void *mapped = NULL;
+    assert_null(keel_buffer_map(x, 0, KEEL_WHOLE, KEEL_ACCESS_ALL, &mapped));
+    uint8_t *bytes = mapped;
+    memset(bytes, 1, SIZE);
+    keel_point_t held = hold_submit(keel_device_queue(device, 0), &hold);
+    keel_point_t done =
+        submit(device, KEEL_AFTER(held), keel_op_fill(keel_span(x, 0, SIZE / 2), 2, 1));
+    memset(bytes + SIZE / 2, 3, SIZE / 2);
+    hold_let_go(&hold);
+    ok(done);
+    bytes_are(bytes, 2, 0, SIZE / 2);
+    bytes_are(bytes, 3, SIZE / 2, SIZE);
+    assert_int_equal(sim_sent("didModifyRange:") + sim_sent("synchronizeResource:"), 0);
+    keel_buffer_unmap(x);
+    keel_buffer_release(x);
+    hold_release(&hold);
+    keel_buffer_options_t options = {
+        .size = SIZE, .memory = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_COHERENT};
+    keel_status_t status = keel_buffer_create(device, &options, &x);
+    assert_int_equal(keel_status_code(status), KEEL_UNSUPPORTED);
+    keel_status_release(status);
+    device_close(device);
+}
+
 // What Metal says that the process has taken is not to be had again.
 static void budget(void)
 {
@@ -149,6 +180,12 @@ static void test_discrete(void **state)
     run_with("discrete=1", discrete);
 }
 
+static void test_coherent(void **state)
+{
+    (void)state;
+    run_with("discrete=1", coherent);
+}
+
 static void test_managed(void **state)
 {
     (void)state;
@@ -165,9 +202,9 @@ static void test_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unified),      cmocka_unit_test(test_discrete),
-        cmocka_unit_test(test_managed),      cmocka_unit_test(test_budget),
-        cmocka_unit_test(test_closed_first),
+        cmocka_unit_test(test_unified), cmocka_unit_test(test_discrete),
+        cmocka_unit_test(test_managed), cmocka_unit_test(test_coherent),
+        cmocka_unit_test(test_budget),  cmocka_unit_test(test_closed_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
