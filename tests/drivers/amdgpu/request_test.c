@@ -141,6 +141,7 @@ static void test_nothing_is_asked_for_behind_a_failure(void **state)
         link_submit(&s, 2, keel_op_fill(word(&s, 0), 3, 4)),
         link_submit(&s, 3, keel_op_host_call(count, &calls)),
     };
+    waiting_check(&s, REQUEST_WORK);
     uint64_t issued = __atomic_load_n(&shared->issued, __ATOMIC_ACQUIRE);
     OK(keel_semaphore_fail(s.semaphore, KEEL_ERROR(KEEL_ABORTED, "enough")));
     for (int i = 0; i < 3; i++) {
@@ -163,6 +164,7 @@ static void test_calls_that_wait_can_be_given_up(void **state)
     _Atomic uint32_t calls = 0;
     setup_open(&s, "amdgpu://0", 0);
     keel_point_t done = link_submit(&s, 1, keel_op_host_call(count, &calls));
+    waiting_check(&s, REQUEST_WORK);
     OK(keel_queue_cancel(done, &was));
     keel_status_t status = keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER);
     assert_int_equal(keel_status_code(status), KEEL_CANCELLED);
@@ -170,6 +172,7 @@ static void test_calls_that_wait_can_be_given_up(void **state)
     keel_semaphore_release(s.semaphore);
     OK(keel_semaphore_create(s.device, NULL, &s.semaphore));
     link_submit(&s, 1, keel_op_host_call(count, &calls));
+    waiting_check(&s, REQUEST_WORK);
     setup_close(&s);
     assert_int_equal(atomic_load(&calls), 0);
 }
