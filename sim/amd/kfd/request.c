@@ -31,6 +31,21 @@ static int get_tile_config(kfd_tile_config_t *a)
     return 0;
 }
 
+// Below it ROCm's runtime reserves addresses. On aarch64 AddressSanitizer takes those from 64 GiB
+// on, and the runtime would try one place after the other there, for minutes.
+#ifdef __has_feature
+#define SANITIZED __has_feature(address_sanitizer)
+#elif defined __SANITIZE_ADDRESS__
+#define SANITIZED 1
+#else
+#define SANITIZED 0
+#endif
+#if SANITIZED && defined __aarch64__
+#define GPUVM_LIMIT ((1ull << 36) - 1)
+#else
+#define GPUVM_LIMIT ((1ull << 47) - 1)
+#endif
+
 static int get_process_apertures(kfd_process_apertures_t *a)
 {
     kfd_apertures_t *out = (kfd_apertures_t *)(uintptr_t)a->apertures_ptr;
@@ -47,7 +62,7 @@ static int get_process_apertures(kfd_process_apertures_t *a)
             .scratch_base = (uint64_t)APERTURE_SCRATCH << 32,
             .scratch_limit = (uint64_t)APERTURE_SCRATCH << 32 | UINT32_MAX,
             .gpuvm_base = 0x200000,
-            .gpuvm_limit = (1ull << 47) - 1,
+            .gpuvm_limit = GPUVM_LIMIT,
             .gpu_id = GPU_ID + NODE_FIRST_GPU + k,
         };
     }
