@@ -118,14 +118,20 @@ def check_same(alone, with_trace):
                                                        with_trace.stderr)
 
 
-def check_case(case, program):
-    calls, launch, each = CASES[case]
+def compared(program, mode="hip", preload=True):
+    """Runs a program alone and traced, which must not differ. How it ended, and the trace."""
     alone = run(program, {})
     assert alone.returncode == 7, alone
     with tempfile.TemporaryDirectory() as folder:
-        result = traced(program, folder)
+        result = traced(program, folder, mode, preload)
         trace = Trace(folder)
     check_same(alone, result)
+    return result, trace
+
+
+def check_case(case, program):
+    calls, launch, each = CASES[case]
+    result, trace = compared(program)
     trace.check_whole()
     assert counted(trace.calls) == calls, (counted(trace.calls), calls)
     by_number = trace.check_times()
@@ -148,7 +154,7 @@ def check_case(case, program):
     assert len(failed) == (case in ("plain", "counted")), failed
     if case == "counted":
         check_told(result.stderr, calls)
-    check_modes(case, program, alone, len(ours), len(trace.copies))
+    check_modes(case, program, len(ours), len(trace.copies))
 
 
 def check_told(text, calls):
@@ -158,15 +164,13 @@ def check_told(text, calls):
         assert name == "hipModuleLoad" or int(told.get(name, 0)) == count, (name, count, told)
 
 
-def check_modes(case, program, alone, kernels, copies):
+def check_modes(case, program, kernels, copies):
     """Without HIP's calls there are the same kernels and copies; lite has no copies. Some versions
     of HIP copy by kernels."""
     if case != "plain":
         return
     for mode in ("standard", "lite"):
-        with tempfile.TemporaryDirectory() as folder:
-            check_same(alone, traced(program, folder, mode, preload=mode == "lite"))
-            trace = Trace(folder)
+        _, trace = compared(program, mode, preload=mode == "lite")
         trace.check_whole()
         assert not trace.calls, trace.calls
         assert len(trace.copies) == (copies if mode == "standard" else 0), trace.copies
@@ -178,12 +182,7 @@ def check_hsa(program):
     """A program on ROCm's runtime: 5 dispatches that it times itself, 7 without signals, 4 beside
     each other with one signal for all, 6 with a signal that it uses again, 150 at once, 40 that
     wait for the program, and two pairs that wait for each other."""
-    alone = run(program, {})
-    assert alone.returncode == 7, alone
-    with tempfile.TemporaryDirectory() as folder:
-        result = traced(program, folder, "standard", preload=False)
-        trace = Trace(folder)
-    check_same(alone, result)
+    result, trace = compared(program, "standard", preload=False)
     trace.check_whole()
     numbers = {"add_one": 5 + 7 + 4 + 6 + 150 + 40, "meet": 4}
     assert counted(trace.kernels) == numbers, counted(trace.kernels)
@@ -211,13 +210,7 @@ def check_hsa(program):
 
 def check_late(program):
     """Kernels that are launched by an exit handler are in the trace, if the runtime ends after."""
-    program = program + ["late"]
-    alone = run(program, {})
-    assert alone.returncode == 7, alone
-    with tempfile.TemporaryDirectory() as folder:
-        result = traced(program, folder, "standard", preload=False)
-        trace = Trace(folder)
-    check_same(alone, result)
+    _, trace = compared(program + ["late"], "standard", preload=False)
     trace.check_whole()
     assert counted(trace.kernels) == {"crowd": 50}, counted(trace.kernels)
     trace.check_times()
@@ -318,12 +311,7 @@ def check_registered(program):
                                    ("60443", {**both, **half(newer)}, [1, 1, 500]),
                                    ("80000", half({**both, **newer}), [1, 500])):
         os.environ["PLAYED_HIP"] = version
-        alone = run(program, {})
-        assert alone.returncode == 7, alone
-        with tempfile.TemporaryDirectory() as folder:
-            result = traced(program, folder, "hip")
-            trace = Trace(folder)
-        check_same(alone, result)
+        result, trace = compared(program)
         assert ("HIP 80000" in result.stderr) == (version == "80000"), result.stderr
         assert counted(trace.calls) == calls, (version, trace.calls)
         launches = [call for call in trace.calls if call.name == "hipDrvLaunchKernelEx"]
@@ -333,12 +321,7 @@ def check_registered(program):
 
 def check_late_hip(program):
     """A function of HIP that was not there when it was asked for is found once HIP is."""
-    alone = run(program, {})
-    assert alone.returncode == 7, alone
-    with tempfile.TemporaryDirectory() as folder:
-        result = traced(program, folder, "hip")
-        trace = Trace(folder)
-    check_same(alone, result)
+    _, trace = compared(program)
     assert counted(trace.calls) == {"hipMalloc": 2}, trace.calls
 
 
