@@ -101,7 +101,7 @@ static bool device_family(device_t *self, sel_t cmd, long family)
 {
     unsigned long newest = settings()->family;
     if (family == 2002 || family == 5001) return newest >= 7;
-    return family > 1000 && (unsigned long)family <= 1000 + newest;
+    return !settings()->discrete && family > 1000 && (unsigned long)family <= 1000 + newest;
 }
 
 static unsigned long device_tier(device_t *self, sel_t cmd)

@@ -238,6 +238,9 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal,
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
     if (options->residency) metal_residency_make(device);
     metal_indirect_find(device, options->indirect);
+    // Concurrent dispatches were seen to give wrong results on GPUs of AMD's.
+    bool apple = mtl_supports_family(device->api, device->device, METAL_APPLE_1);
+    device->dispatches = apple ? METAL_CONCURRENT : METAL_SERIAL;
     device->encoded = mtl_argument_tier(device->api, device->device) == 0;
     device->discrete = !mtl_has_unified_memory(device->api, device->device);
     if (device->discrete)

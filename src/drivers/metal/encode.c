@@ -69,7 +69,7 @@ static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
     else if (kind == METAL_BLIT)
         run->encoder = mtl_blit_encoder(api, run->command);
     else
-        run->encoder = mtl_compute_encoder(api, run->command, METAL_CONCURRENT);
+        run->encoder = mtl_compute_encoder(api, run->command, metal_run_device(run)->dispatches);
     if (!run->encoder) return exhausted("encoder");
     run->kind = kind;
     run->base.barrier = false;

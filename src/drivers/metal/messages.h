@@ -34,7 +34,9 @@ enum {
     METAL_MANAGED = 1 << 4,   // and Managed
     METAL_PRIVATE = 2 << 4,   // and Private
     METAL_UNTRACKED = 1 << 8, // MTLResourceHazardTrackingModeUntracked
-    METAL_CONCURRENT = 1,     // MTLDispatchTypeConcurrent
+    METAL_SERIAL = 0,         // MTLDispatchTypeSerial
+    METAL_CONCURRENT = 1,     // and Concurrent
+    METAL_APPLE_1 = 1001,     // MTLGPUFamilyApple1, which all of Apple's GPUs have
     METAL_SCOPE_BUFFERS = 1,  // MTLBarrierScopeBuffers
     METAL_READ = 1,
     METAL_WRITE = 2,               // MTLResourceUsage

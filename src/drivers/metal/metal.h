@@ -123,10 +123,11 @@ typedef struct metal_device_t {
     id builtins[METAL_BUILTINS]; // pipelines, retained
     cache_t modules;             // of module.c
     runs_t runs;
-    bool captures; // queues have capture scopes
-    bool indirect; // recordings are replayed by indirect commands
-    bool touches;  // the GPU wants pipelines of these to be set in the encoder
-    id residency;  // a set of all memory, which queues have, retained; NULL: encoders name it
+    unsigned long dispatches; // METAL_CONCURRENT, or METAL_SERIAL
+    bool captures;            // queues have capture scopes
+    bool indirect;            // recordings are replayed by indirect commands
+    bool touches;             // the GPU wants pipelines of these to be set in the encoder
+    id residency; // a set of all memory, which queues have, retained; NULL: encoders name it
     metal_promises_t promises;
     metal_stops_t stops;
     struct {

@@ -159,7 +159,7 @@ id metal_stamped_encoder(metal_run_t *run, metal_encoder_t kind)
     mtl_set_last_sample(api, attachment, sample_at(run, run->sampled + run->timed.both));
     run->timed.wanted = false;
     if (blit) return mtl_blit_encoder_of(api, run->command, pass);
-    mtl_set_pass_type(api, pass, METAL_CONCURRENT);
+    mtl_set_pass_type(api, pass, metal_run_device(run)->dispatches);
     return mtl_compute_encoder_of(api, run->command, pass);
 }
 

@@ -135,6 +135,25 @@ static void coherent(void)
     device_close(device);
 }
 
+// On a GPU that is not Apple's, dispatches of an encoder come one after the other: the software
+// Metal, which tells of those that nothing orders, has nothing to tell.
+static void serial(void)
+{
+    keel_device_t *device = device_open();
+    keel_buffer_t *x = buffer_of(device, KEEL_MEMORY_HOST_COHERENT);
+    keel_op_t ops[] = {keel_op_fill(keel_span(x, 1, 3), 1, 1),
+                       keel_op_fill(keel_span(x, 2, 3), 2, 1)};
+    keel_point_t done;
+    assert_null(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, 2,
+                                  KEEL_NO_SIGNALS, &done));
+    ok(done);
+    uint8_t bytes[5];
+    assert_null(keel_buffer_read(x, 0, bytes, sizeof bytes));
+    bytes_are(bytes, 2, 2, 5);
+    keel_buffer_release(x);
+    device_close(device);
+}
+
 // What Metal says that the process has taken is not to be had again.
 static void budget(void)
 {
@@ -186,6 +205,12 @@ static void test_coherent(void **state)
     run_with("discrete=1", coherent);
 }
 
+static void test_serial(void **state)
+{
+    (void)state;
+    run_with("discrete=1 hazards=1", serial);
+}
+
 static void test_managed(void **state)
 {
     (void)state;
@@ -202,9 +227,10 @@ static void test_budget(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_unified), cmocka_unit_test(test_discrete),
-        cmocka_unit_test(test_managed), cmocka_unit_test(test_coherent),
-        cmocka_unit_test(test_budget),  cmocka_unit_test(test_closed_first),
+        cmocka_unit_test(test_unified),      cmocka_unit_test(test_discrete),
+        cmocka_unit_test(test_managed),      cmocka_unit_test(test_coherent),
+        cmocka_unit_test(test_serial),       cmocka_unit_test(test_budget),
+        cmocka_unit_test(test_closed_first),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
