@@ -292,7 +292,10 @@ bool amdgpu_scheduler_work(amdgpu_device_t *device)
 {
     amdgpu_scheduler_t *s = device->scheduler;
     bool more = false;
-    for (uint32_t i = 0; s && i < s->control_count; i++) more |= control_work(&s->controls[i]);
+    // A tick that was under way when the device was lost may still tell of ends: of runs that are
+    // gone.
+    for (uint32_t i = 0; s && !s->lost && i < s->control_count; i++)
+        more |= control_work(&s->controls[i]);
     if (s) amdgpu_shelves_work(device);
     return more;
 }
@@ -310,9 +313,7 @@ void amdgpu_scheduler_lost(amdgpu_device_t *device)
         if (!run) break;
         amdgpu_record_end(run, amdgpu_lost_cause(device));
     }
-    // Nothing more is to be looked for.
-    for (uint32_t i = 0; i < s->control_count; i++)
-        PROTOCOL_STORE(&s->controls[i].shared->live, 0, __ATOMIC_RELAXED);
+    s->lost = true;
 }
 
 void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause)

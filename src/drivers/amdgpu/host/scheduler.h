@@ -54,6 +54,7 @@ typedef struct amdgpu_scheduler_t {
     amdgpu_control_t controls[AMDGPU_NODES * AMDGPU_CONTROLS]; // of the first GPU, of the second
     uint32_t control_count;
     uint32_t each;                       // for a GPU
+    bool lost;                           // the worker's: all that the GPU had has been ended
     _Atomic uint32_t turn[AMDGPU_NODES]; // queues of a GPU, so far: its schedulers take turns
     amdgpu_kernel_t tick, advance, issue, patch;
     lock_t queues_lock;      // for the next; held while they are drained
