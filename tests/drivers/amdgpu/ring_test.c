@@ -118,10 +118,34 @@ static void test_that_a_record_starves_is_noted_once(void **state)
     record.self = (uintptr_t)&record;
     record_place(&s.scheduler, &record, RECORD_READY);
     for (int i = 0; i < 3; i++) records_look(&s.scheduler, 0);
-    assert_int_equal(s.scheduler.starved.first, record.self);
+    assert_int_equal(queue.starved.first, record.self);
     assert_int_equal(s.ring.write, 1);
     assert_int_equal(s.slots[0].kind, RING_MESSAGE);
     assert_int_equal(s.slots[0].end, 4);
+}
+
+// A tick costs the same however many starve: it asks the first whether there is room for it. Nor
+// does a small one that comes later go before a large one.
+static void test_the_first_that_starves_stands_for_all(void **state)
+{
+    (void)state;
+    setup_t s;
+    ring_queue_t queue = {.used = 1, .room = 4};
+    record_t records[3];
+    setup_make(&s);
+    for (int i = 0; i < 3; i++) {
+        records[i] = (record_t){.self = (uintptr_t)&records[i], .queue = (uintptr_t)&queue};
+        records[i].room = i ? 1 : 4;
+        record_place(&s.scheduler, &records[i], RECORD_READY);
+    }
+    records[1].queue = records[1].room = 0; // who looks at it goes wrong
+    for (int i = 0; i < 3; i++) records_look(&s.scheduler, 0);
+    assert_int_equal(queue.starved.first, records[0].self);
+    assert_int_equal(queue.starved.last, records[2].self);
+    assert_int_equal(s.scheduler.full, (uintptr_t)&queue);
+    assert_int_equal(queue.next, 0); // it is listed once
+    assert_int_equal(queue.used, 1);
+    assert_int_equal(s.scheduler.starving, 1);
 }
 
 static void test_without_a_ring_nothing_is_noted(void **state)
@@ -294,6 +318,7 @@ int main(void)
         cmocka_unit_test(test_a_full_ring_drops),
         cmocka_unit_test(test_who_is_overtaken_drops_nothing),
         cmocka_unit_test(test_that_a_record_starves_is_noted_once),
+        cmocka_unit_test(test_the_first_that_starves_stands_for_all),
         cmocka_unit_test(test_without_a_ring_nothing_is_noted),
         cmocka_unit_test(test_while_paused_nothing_is_noted),
         cmocka_unit_test(test_a_zone_has_two_times),

@@ -585,8 +585,8 @@ static bool shelf_rests(void)
 
 static bool gpu_rests(const gpu_t *gpu)
 {
-    return !gpu->s.live && !gpu->s.waiting.first && !gpu->s.starved.first && !gpu->queue.used &&
-           gpu->control_write <= MASK;
+    return !gpu->s.live && !gpu->s.waiting.first && !gpu->s.lacking.first && !gpu->s.full &&
+           !gpu->queue.used && gpu->control_write <= MASK;
 }
 
 static bool side_rests(const cell_side_t *side)

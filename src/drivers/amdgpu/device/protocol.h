@@ -58,6 +58,10 @@ typedef uint32_t quarter_t __attribute__((vector_size(16), may_alias));
 
 _Static_assert(sizeof(packet_t) == PROTOCOL_LINE, "a packet is a cache line");
 
+typedef struct record_list_t {
+    uint64_t first, last; // record_t
+} record_list_t;
+
 // A queue of HSA's, as who writes packets needs it.
 typedef struct ring_queue_t {
     uint64_t packets;  // packet_t [mask + 1]
@@ -67,6 +71,9 @@ typedef struct ring_queue_t {
     uint64_t advances; // advance_args_t [mask + 1]: of the packet with that number
     uint32_t used;     // packets that the scheduler has in there
     uint32_t room;     // it may have so many
+    // The tick's own.
+    record_list_t starved; // for room in it
+    uint64_t next;         // ring_queue_t: in a list of those for which some starve
 } ring_queue_t;
 
 // What keel_advance gets. They lie with the queue: a record may be the host's again while the
@@ -138,7 +145,7 @@ typedef struct record_t {
     uint32_t lacks;           // it is counted among those that wait for blocks
     uint32_t unmet;           // waits that are not over
     uint32_t entered;         // the packets of the segment were issued
-    uint32_t starved;         // the trace has it that there was no room
+    uint32_t unused;          //
     uint64_t cancel;          // the host's: the cause; 0: go on
     // Of the step.
     uint32_t loops[RECORD_LOOPS]; // rounds so far, of each depth
@@ -146,10 +153,6 @@ typedef struct record_t {
 } record_t;
 
 _Static_assert(offsetof(record_t, request) < PROTOCOL_LINE, "a request is a cache line");
-
-typedef struct record_list_t {
-    uint64_t first, last; // record_t
-} record_list_t;
 
 // One of a GPU. Those of a device wake each other.
 typedef struct scheduler_t {
@@ -169,7 +172,8 @@ typedef struct scheduler_t {
     ring_queue_t control;
     // The tick's own, one at a time.
     record_list_t waiting; // for cells
-    record_list_t starved; // for room in their queues
+    record_list_t lacking; // blocks; and those whose waits have ended in this tick
+    uint64_t full;         // ring_queue_t: those for whose room records starve
     // Counted, for who wants to know.
     uint64_t ticks, issued, told;
     uint64_t looks; // of ticks at waits

@@ -11,7 +11,12 @@
 #include "drivers/amdgpu/device/shelf.h"
 #include "drivers/amdgpu/device/waiter.h"
 
-typedef enum record_state_t { RECORD_WAITS, RECORD_READY, RECORD_FAILED } record_state_t;
+typedef enum record_state_t {
+    RECORD_WAITS,
+    RECORD_READY,
+    RECORD_FITS, // the same, and there is room for it
+    RECORD_FAILED,
+} record_state_t;
 typedef enum grant_t { GRANT_DONE, GRANT_LATER, GRANT_HOST } grant_t;
 
 // A record has ended: from here on it is the host's.
@@ -87,17 +92,26 @@ static inline bool queue_has_room(const record_t *record)
     return PROTOCOL_LOAD(&queue->used, __ATOMIC_ACQUIRE) + record->room <= queue->room;
 }
 
-// Keeps a record until there is room for it. Whether there is some by now.
-static inline bool record_starve(scheduler_t *s, record_t *record)
+// The same, behind those that starve for it.
+static inline bool record_fits(const record_t *record)
 {
-    if (RING_HAS(RING_MESSAGES) && !record->starved) {
-        record->starved = 1; // once: each tick comes here again
-        message_note(s, MESSAGE_STARVED, record->room);
-    }
-    PROTOCOL_STORE(&s->starving, 1, __ATOMIC_RELAXED);
-    // seq_cst: pairs with room_give_back. Either that sees who starves, or this sees the room.
-    PROTOCOL_FENCE();
-    return queue_has_room(record);
+    const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, record->queue);
+    return !queue->starved.first && queue_has_room(record);
+}
+
+static inline void queue_list(scheduler_t *s, ring_queue_t *queue)
+{
+    queue->next = s->full;
+    s->full = (uintptr_t)queue;
+}
+
+// Keeps a record until there is room for it, behind those that have come before.
+static inline void record_starve(scheduler_t *s, record_t *record)
+{
+    ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
+    if (RING_HAS(RING_MESSAGES)) message_note(s, MESSAGE_STARVED, record->room);
+    if (!queue->starved.first) queue_list(s, queue);
+    record_list(&queue->starved, record);
 }
 
 // The handle with that number of a list.
@@ -123,7 +137,7 @@ static inline bool room_give_back(scheduler_t *s, const record_t *record)
     const shelf_side_t *side = shelf ? PROTOCOL_AT(const shelf_side_t, shelf->sides) : NULL;
     // release: pairs with queue_has_room.
     PROTOCOL_ADD(&queue->used, -record->room, __ATOMIC_RELEASE);
-    // seq_cst: pairs with record_starve and record_lack. Either this sees who waits, or they see
+    // seq_cst: pairs with queues_keep and record_lack. Either this sees who waits, or they see
     // what came back.
     PROTOCOL_FENCE();
     // This scheduler first, then those of the shelf, by one loop: tick_ask is inlined once.
@@ -351,8 +365,12 @@ static inline void record_go(scheduler_t *s, record_t *record)
 // Keeps a record in a list of its own kind, for later.
 static inline void record_keep(scheduler_t *s, record_t *record, bool room)
 {
-    bool again = room ? record_lack(record) : record_starve(s, record);
-    record_list(&s->starved, record);
+    if (!room) {
+        record_starve(s, record);
+        return;
+    }
+    bool again = record_lack(record);
+    record_list(&s->lacking, record);
     if (again) tick_ask(s);
 }
 
@@ -370,7 +388,7 @@ static inline void record_refuse(scheduler_t *s, record_t *record)
 // Lets a record go, or keeps it for later. It is in no list of records.
 static inline void record_place(scheduler_t *s, record_t *record, record_state_t state)
 {
-    bool room = state == RECORD_READY && queue_has_room(record);
+    bool room = state == RECORD_FITS || (state == RECORD_READY && record_fits(record));
     grant_t grant = room && record->shelf ? blocks_take(record) : GRANT_DONE;
     if (record->request == REQUEST_WORK) grant = GRANT_HOST;
     if (state == RECORD_WAITS) {
@@ -400,7 +418,7 @@ static inline void wait_end(scheduler_t *s, wait_t *wait, uint64_t cause)
     if (--record->unmet && !cause) return;
     waits_unlink(record);
     record_unlist(&s->waiting, record);
-    record_list(&s->starved, record); // which this tick looks at
+    record_list(&s->lacking, record); // which this tick looks at
 }
 
 // A cell that has changed: who waits for it up to its value, or for ever.
@@ -447,26 +465,68 @@ static inline void cancels_look(scheduler_t *s)
         if (!record->cause) continue;
         waits_unlink(record);
         record_unlist(&s->waiting, record);
-        record_list(&s->starved, record);
+        record_list(&s->lacking, record);
     }
 }
 
-// Those that can go now, oldest first; behind them those that came.
+// Takes those for which there is room now, oldest first. The rest of a queue's is not looked at,
+// however long it is.
+static inline record_list_t queues_look(scheduler_t *s)
+{
+    record_list_t fits = {0};
+    uint64_t at = s->full;
+    s->full = 0;
+    while (at) {
+        ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, at);
+        // acquire: pairs with record_retire, before which the packets were read.
+        uint32_t used = PROTOCOL_LOAD(&queue->used, __ATOMIC_ACQUIRE);
+        at = queue->next;
+        while (queue->starved.first) {
+            record_t *record = PROTOCOL_AT(record_t, queue->starved.first);
+            used += record->room;
+            if (used > queue->room) break;
+            record_unlist(&queue->starved, record);
+            record_list(&fits, record);
+        }
+        if (queue->starved.first) queue_list(s, queue);
+    }
+    return fits;
+}
+
+// Has those looked for again for which there is no room.
+static inline void queues_keep(scheduler_t *s)
+{
+    if (!s->full) return;
+    PROTOCOL_STORE(&s->starving, 1, __ATOMIC_RELAXED);
+    // seq_cst: pairs with room_give_back. Either that sees who starves, or this sees the room.
+    PROTOCOL_FENCE();
+    for (uint64_t at = s->full; at;) {
+        const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, at);
+        at = queue->next;
+        if (queue_has_room(PROTOCOL_AT(const record_t, queue->starved.first))) tick_ask(s);
+    }
+}
+
+// Those that can go now, oldest first; behind them those that came. By one loop: record_place is
+// inlined once.
 static inline void records_look(scheduler_t *s, uint64_t came)
 {
-    uint64_t at = s->starved.first, next;
-    s->starved = (record_list_t){0};
+    enum { FITS, LACKS, CAME };
+    uint64_t at = queues_look(s).first, lacking = s->lacking.first, next;
+    s->lacking = (record_list_t){0};
     PROTOCOL_STORE(&s->starving, 0, __ATOMIC_RELAXED);
-    for (int news = 0; news < 2; news++, at = came) {
+    for (uint32_t list = FITS; list <= CAME; at = list++ == FITS ? lacking : came) {
         for (; at; at = next) {
             record_t *record = PROTOCOL_AT(record_t, at);
             next = record->next;
-            record_state_t state = news            ? record_wait(record)
+            record_state_t state = list == FITS    ? RECORD_FITS
+                                   : list == CAME  ? record_wait(record)
                                    : record->cause ? RECORD_FAILED
                                                    : RECORD_READY;
             record_place(s, record, state);
         }
     }
+    queues_keep(s);
 }
 
 // One at a time.

@@ -11,7 +11,7 @@
 #include "kit/object.h"
 #include "kit/submission.h"
 
-enum { PIECE = 64 }; // bytes
+enum { PIECE = 64, QUEUE = 2 * PIECE }; // bytes
 
 struct amdgpu_piece_t {
     amdgpu_piece_t *next;
@@ -255,7 +255,8 @@ keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *qu
     void *piece;
     if (!s) return NULL;
     uint64_t size = queue->queue->size * sizeof(advance_args_t);
-    KEEL_TRY(piece_take(device, &s->spare_queues, PIECE, &piece));
+    _Static_assert(sizeof *queue->shared <= QUEUE, "a queue has room");
+    KEEL_TRY(piece_take(device, &s->spare_queues, QUEUE, &piece));
     keel_status_t status = amdgpu_queue_describe(queue->queue, AMDGPU_DEVICE_ROOM, piece);
     if (!status) status = blocks_acquire(&device->blocks, size, &queue->advances);
     if (status) {
