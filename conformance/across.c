@@ -320,6 +320,31 @@ TEST(across, cancelled, COPIES)
     }
 }
 
+// One submission copies to all the others, in turn. Then each of them can be closed: nothing of the
+// copies is left there.
+TEST(across, several_others, COPIES)
+{
+    keel_device_t *others[PARTNERS];
+    keel_buffer_t *x = new_buffer(64), *there[PARTNERS];
+    keel_op_t ops[2 * PARTNERS];
+    for (int i = 0; i < PARTNERS; i++) {
+        others[i] = open_device(partner(i));
+        there[i] = new_buffer_on(others[i], 64);
+        ops[i] = keel_op_copy(keel_span(x, 0, 32), keel_span(there[i], 0, 32));
+        ops[PARTNERS + i] = keel_op_copy(keel_span(x, 32, 32), keel_span(there[i], 32, 32));
+    }
+    keel_point_t done;
+    uint8_t *data = numbered(64);
+    buffer_put(x, 0, data, 64);
+    TRY(keel_queue_submit(the_queue(), KEEL_NO_WAITS, ops, 2 * PARTNERS, KEEL_NO_SIGNALS, &done));
+    reach(done);
+    for (int i = 0; i < PARTNERS; i++) {
+        row("with %s", partner(i));
+        bytes_check(others[i], there[i], data, 64);
+        drop(others[i]);
+    }
+}
+
 // The other device closes before the copy begins: it fails, and ours works on.
 TEST(across, other_one_closes, COPIES)
 {

@@ -24,6 +24,7 @@ static keel_status_t across_visit(stream_run_t *run, keel_cmd_across_t *c)
     keel_status_t why = NULL;
     if (run->reach.visited == other) return NULL;
     c->visits = device_visit(other, &why);
+    run->visits |= c->visits;
     if (c->visits) run->reach.visited = other;
     return why;
 }

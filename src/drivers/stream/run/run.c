@@ -65,6 +65,7 @@ static void deallocas_end(stream_run_t *run)
 // The copies that use memory of other devices are over.
 static void visits_end(stream_run_t *run)
 {
+    run->visits = false;
     run->reach = (stream_reach_t){0};
     KEEL_EACH_COMMAND (command, &run->base.commands) {
         keel_cmd_across_t *c = (keel_cmd_across_t *)(uintptr_t)command;
@@ -83,7 +84,7 @@ static void run_settle(stream_run_t *run)
     run->segment.frees = false;
     run->tail = STREAM_TAIL_NONE;
     if (run->deallocates) deallocas_end(run);
-    if (run->reach.visited) visits_end(run);
+    if (run->visits) visits_end(run);
     if (run->indirects) stream_indirects_return(stream_run_queue(run), &run->indirects);
     if (frees) reclaim_end(&stream_run_device(run)->reclaim, frees);
 }

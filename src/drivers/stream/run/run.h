@@ -47,7 +47,7 @@ typedef enum stream_tail_t {
 
 // What the last copy between devices has found: the next one is most often of the same memory.
 typedef struct stream_reach_t {
-    keel_device_t *visited;    // by the run, until what it has issued is over; NULL: none
+    keel_device_t *visited;    // until what the run has issued is over; NULL: none
     const keel_buffer_t *root; // memory of the host; NULL: none
     uint64_t address;          // of the root, as the device sees it
     uintptr_t start, end;      // of it, page-locked in one piece
@@ -79,6 +79,7 @@ struct stream_run_t {
     bool begun;       // its waits are on the stream
     bool hosted;      // has operations of the host, or peeks
     bool hungry;      // it is parked for want of memory
+    bool visits;      // has copies on the stream that use memory of other devices
     bool put_off;     // no event could be recorded to park or end with
     bool aside;       // other threads have the queue's turn before it goes on with the command
     uint8_t rounds;   // in which there was no memory for a graph
