@@ -108,7 +108,7 @@ table_stats_t table_stats(table_row_t *row)
         if (ns < stats.least) stats.least = ns;
         if (ns > stats.most) stats.most = ns;
     }
-    stats.mean = row->total_ns / (row->calls ? row->calls : 1);
+    stats.mean = row->total_ns / row->count;
     stats.deviation = (uint64_t)fmin(sqrt(sum / (double)row->count), 9e18);
     stats.median = median(row->durations, row->count);
     return stats;

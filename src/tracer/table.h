@@ -37,7 +37,7 @@ const table_row_t *table_find(const table_t *table, uint64_t key);
 
 // What a row comes to.
 typedef struct table_stats_t {
-    uint64_t mean, median, least, most, deviation; // in ns; the mean is of calls
+    uint64_t mean, median, least, most, deviation; // of durations, in ns
 } table_stats_t;
 table_stats_t table_stats(table_row_t *row);
 
@@ -45,9 +45,9 @@ table_stats_t table_stats(table_row_t *row);
 // found by their keys any more.
 void table_sort(table_t *table);
 
-// Sorts the rows and prints the first `limit` of them: calls, total, mean of a call, median, least,
-// most and standard deviation of a duration, share of the total; for rows that moved bytes, how
-// many in a second. Nothing for an empty table.
+// Sorts the rows and prints the first `limit` of them: calls, total, mean, median, least, most and
+// standard deviation of a duration, share of the total; for rows that moved bytes, how many in a
+// second. Nothing for an empty table.
 void table_print(table_t *table, const char *title, uint32_t limit, FILE *out);
 
 // Says how many rows there are beyond the first `limit`, if there are.
