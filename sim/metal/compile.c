@@ -121,6 +121,11 @@ static const char *const back[] = {SIM_METAL_CLANG, "-x", "ir", "-O1", "-fPIC", 
 // after that: it might become a copy that tells nothing.
 static const char tells_front[] = "-DSIM_METAL_HAZARDS";
 static const char tells_back[] = "-fsanitize-coverage=func,trace-loads,trace-stores";
+// By names of the library's own: a program with a sanitizer has these functions, too, and would be
+// told instead.
+#define WRAP(size) "--wrap=__sanitizer_cov_load" size ",--wrap=__sanitizer_cov_store" size
+static const char tells_us[] =
+    "-Wl," WRAP("1") "," WRAP("2") "," WRAP("4") "," WRAP("8") "," WRAP("16");
 
 enum { FRONT = sizeof front / sizeof *front, BACK = sizeof back / sizeof *back };
 
@@ -134,7 +139,7 @@ static const char *own_path(void)
 
 static bool run_clang(const paths_t *paths)
 {
-    const char *first[FRONT + 6] = METHODS_END, *second[BACK + 10] = METHODS_END;
+    const char *first[FRONT + 6] = METHODS_END, *second[BACK + 11] = METHODS_END;
     const char *math = paths->fast ? "-ffast-math" : "-fno-fast-math";
     const char *const to_ir[] = {math, paths->source, "-o", paths->ir};
     const char *const to_object[] = {paths->ir, "-x", "none",       own_path(),
@@ -145,8 +150,8 @@ static bool run_clang(const paths_t *paths)
     memcpy(second + BACK, to_object, sizeof to_object);
     if (settings()->hazards) {
         first[FRONT + sizeof to_ir / sizeof *to_ir] = tells_front;
-        second[BACK + sizeof to_object / sizeof *to_object] = tells_back;
-        second[BACK + sizeof to_object / sizeof *to_object + 1] = "-O0";
+        const char *const to_tell[] = {tells_back, tells_us, "-O0"};
+        memcpy(second + BACK + sizeof to_object / sizeof *to_object, to_tell, sizeof to_tell);
     }
     return run(paths->log, first) && plain_calls(paths->ir) && run(paths->log, second);
 }
@@ -175,7 +180,8 @@ static void cache_path(char *out, size_t size, const paths_t *paths)
     hash = hash_file(hash, SIM_METAL_MSL "/metal_stdlib");
     hash = hash_text(hash, own_path());
     hash = hash_text(hash, paths->fast ? "fast" : "exact");
-    if (settings()->hazards) hash = hash_text(hash_text(hash, tells_front), tells_back);
+    if (settings()->hazards)
+        hash = hash_text(hash_text(hash_text(hash, tells_front), tells_back), tells_us);
     for (unsigned i = 0; i < FRONT; i++) hash = hash_text(hash, front[i]);
     for (unsigned i = 0; i < BACK; i++) hash = hash_text(hash, back[i]);
     snprintf(out, size, "%s/%016llx.so", settings()->cache, (unsigned long long)hash);

@@ -318,16 +318,16 @@ static void tell(const void *at, size_t size, access_t access)
     if (!again) hazard_touch(at, size, access);
 }
 
-// What kernels call before each load and store: clang has them do it (-fsanitize-coverage), and
-// before atomic operations metal_stdlib.
+// What kernels call before each load and store: clang has them do it (-fsanitize-coverage), by
+// names that compile.c has the linker change, and before atomic operations metal_stdlib.
 #define TELLS(size)                                                                                \
-    EXPORT void __sanitizer_cov_load##size(const void *at);                                        \
-    void __sanitizer_cov_load##size(const void *at)                                                \
+    EXPORT void __wrap___sanitizer_cov_load##size(const void *at);                                 \
+    void __wrap___sanitizer_cov_load##size(const void *at)                                         \
     {                                                                                              \
         tell(at, size, READS);                                                                     \
     }                                                                                              \
-    EXPORT void __sanitizer_cov_store##size(const void *at);                                       \
-    void __sanitizer_cov_store##size(const void *at)                                               \
+    EXPORT void __wrap___sanitizer_cov_store##size(const void *at);                                \
+    void __wrap___sanitizer_cov_store##size(const void *at)                                        \
     {                                                                                              \
         tell(at, size, WRITES);                                                                    \
     }
