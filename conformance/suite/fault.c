@@ -99,13 +99,10 @@ bool fault_hit(void)
 
 size_t fault_left(const char *uri, char *text, size_t size)
 {
-    const char *option = strstr(uri, "lib=");
-    char path[256];
+    char path[1024];
     *text = '\0';
-    if (!option) return 0;
-    option += strlen("lib=");
-    snprintf(path, sizeof path, "%.*s", (int)strcspn(option, "&"), option);
-    void *library = dlopen(path, RTLD_NOW | RTLD_NOLOAD);
+    void *library =
+        uri_library(uri, path, sizeof path) ? dlopen(path, RTLD_NOW | RTLD_NOLOAD) : NULL;
     if (!library) return 0;
     void *found = dlsym(library, "keel_sim_left");
     size_t (*left)(char *, size_t);

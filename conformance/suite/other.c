@@ -2,9 +2,10 @@
 #include "suite/other.h"
 
 #include <dlfcn.h>
-#include <stdio.h>
 #include <string.h>
 #include <unistd.h>
+
+#include "suite/test.h"
 
 static keel_external_semaphore_t descriptor(int fd)
 {
@@ -30,9 +31,8 @@ const other_side_t *other_side(const char *uri)
 {
     static other_side_t side;
     char path[1024];
-    const char *option = strstr(uri, "lib="), *named = option ? path : NULL;
     if (side.create) return &side;
-    if (option) snprintf(path, sizeof path, "%.*s", (int)strcspn(option + 4, "&"), option + 4);
+    const char *named = uri_library(uri, path, sizeof path) ? path : NULL;
     if (!strncmp(uri, "metal:", 6))
         other_metal(named, &side);
     else

@@ -48,6 +48,15 @@ bool uri_has(const char *uri, const char *option)
     return false;
 }
 
+bool uri_library(const char *uri, char *path, size_t size)
+{
+    const char *option = strstr(uri, "lib=");
+    if (!option) return false;
+    option += strlen("lib=");
+    size_t length = strcspn(option, "&");
+    return (size_t)snprintf(path, size, "%.*s", (int)length, option) < size;
+}
+
 const char *test_name(const test_t *test, char *text, size_t size)
 {
     snprintf(text, size, "%s.%s", test->area, test->name);

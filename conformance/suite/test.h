@@ -78,6 +78,8 @@ test_t **test_all(size_t *count);
 // Whether a device's URI has this option: uri_has("cuda://0?serial=1", "serial=1"); "serial=" is
 // one of any value.
 bool uri_has(const char *uri, const char *option);
+// The path of the library that a URI names, lib=PATH. False: it names none, or `path` is too small.
+bool uri_library(const char *uri, char *path, size_t size);
 
 // "area.name"; returns `text`.
 const char *test_name(const test_t *test, char *text, size_t size);
