@@ -122,9 +122,9 @@ static keel_status_t other_import(keel_device_t *device, const keel_external_sem
 {
     CHECK(device->caps.bits & KEEL_CAP_IMPORT_SEMAPHORE, KEEL_UNSUPPORTED,
           "the device has no KEEL_CAP_IMPORT_SEMAPHORE");
-    keel_external_semaphore_t own = *external;
     if (external->kind == KEEL_SEMAPHORE_NATIVE)
         return device->ops->semaphore_import(device, external, initial, made);
+    keel_external_semaphore_t own = *external;
     KEEL_TRY(descriptor_copy(external->handle.fd, &own.handle.fd));
     keel_status_t status = device->ops->semaphore_import(device, &own, initial, made);
     if (status) close(own.handle.fd);

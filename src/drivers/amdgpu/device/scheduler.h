@@ -85,6 +85,7 @@ static inline record_state_t record_wait(record_t *record)
     return record->cause ? RECORD_FAILED : RECORD_WAITS;
 }
 
+// Whether there is room for the record's packets in its queue.
 static inline bool queue_has_room(const record_t *record)
 {
     const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, record->queue);
@@ -99,6 +100,7 @@ static inline bool record_fits(const record_t *record)
     return !queue->starved.first && queue_has_room(record);
 }
 
+// Puts a queue on the list of those for which records starve.
 static inline void queue_list(scheduler_t *s, ring_queue_t *queue)
 {
     queue->next = s->full;
