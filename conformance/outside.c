@@ -226,6 +226,16 @@ TEST(outside, many_wait_for_one_value, SHARED)
     for (size_t i = 0; i < few(COUNT(done)); i++) reach(done[i]);
 }
 
+TEST(outside, polls_see_the_other_side, SHARED)
+{
+    int first, second;
+    keel_point_t points[] = {keel_point(import(0, &first), 1), keel_point(import(0, &second), 4)};
+    for (size_t i = 0; i < 2; i++) CHECK(pending(points[i]));
+    signal_there(first, 1);
+    signal_there(second, 4);
+    reach_polling(keel_points(points, 2), KEEL_ALL);
+}
+
 TEST(outside, any_of_several, SHARED)
 {
     int first, second;

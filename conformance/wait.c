@@ -35,6 +35,26 @@ TEST(wait, asks_without_waiting)
     FAILS(KEEL_DEADLINE_EXCEEDED, keel_wait(KEEL_POINTS(keel_point(semaphore, 2)), KEEL_ANY, 0));
 }
 
+// Of work on two queues, by its own points, by a semaphore, and by all up to a point.
+TEST(wait, polls_see_what_is_reached)
+{
+    keel_queue_t *queues[] = {the_queue(), new_queue(0)};
+    keel_semaphore_t *semaphore = new_semaphore(0);
+    keel_op_t op = keel_op_barrier();
+    for (uint64_t round = 1; round <= 20; round++) {
+        keel_point_t points[3] = {[2] = keel_point(semaphore, round)};
+        for (size_t i = 0; i < 2; i++) {
+            keel_points_t signals = i ? KEEL_SIGNAL(points[2]) : KEEL_NO_SIGNALS;
+            TRY(keel_queue_run(queues[i], KEEL_NO_WAITS, op, NULL));
+            TRY(keel_queue_submit(queues[i], KEEL_NO_WAITS, &op, 1, signals, &points[i]));
+        }
+        reach_polling(keel_points(points, 3), round % 2 ? KEEL_ALL : KEEL_ANY);
+        points[round % 2] = keel_up_to(points[round % 2]);
+        reach_polling(keel_points(points, 3), KEEL_ALL);
+        TRY(keel_wait(keel_points(points, 3), KEEL_ALL, 0));
+    }
+}
+
 TEST(wait, ends_when_time_is_up)
 {
     keel_semaphore_t *semaphore = new_semaphore(0);

@@ -137,6 +137,9 @@ keel_point_t submit_all(keel_points_t waits, const keel_op_t *ops, size_t count)
 #define reach(point)              reach_(HERE, (point))
 #define reach_value(semaphore, v) reach_(HERE, keel_point((semaphore), (v)))
 void reach_(const char *file, int line, keel_point_t point);
+// By polls, each with a timeout of 0. None of them sleeps, so none asks the device for a wake-up.
+#define reach_polling(points, mode) reach_polling_(HERE, (points), (mode))
+void reach_polling_(const char *file, int line, keel_points_t points, keel_wait_mode_t mode);
 // The point must fail with this code.
 #define reach_failure(point, code) reach_failure_(HERE, (point), (code), NULL)
 // ... and an error that contains `part`.

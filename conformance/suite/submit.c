@@ -4,6 +4,7 @@
 
 #include "suite/run.h"
 
+#include <sched.h>
 #include <stdio.h>
 
 uint64_t patience(void)
@@ -42,6 +43,18 @@ void reach_(const char *file, int line, keel_point_t point)
     char call[64];
     snprintf(call, sizeof call, "waiting for value %llu", (unsigned long long)point.value);
     check_ok(file, line, call, keel_wait(KEEL_POINTS(point), KEEL_ALL, patience()));
+}
+
+void reach_polling_(const char *file, int line, keel_points_t points, keel_wait_mode_t mode)
+{
+    uint64_t deadline = keel_now_ns() + patience();
+    keel_status_t status;
+    while (keel_status_code(status = keel_wait(points, mode, 0)) == KEEL_DEADLINE_EXCEEDED &&
+           keel_now_ns() < deadline) {
+        keel_status_release(status);
+        sched_yield();
+    }
+    check_ok(file, line, "polling", status);
 }
 
 void reach_failure_(const char *file, int line, keel_point_t point, keel_code_t code,

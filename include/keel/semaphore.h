@@ -294,9 +294,10 @@ KEEL_API keel_status_t keel_semaphore_fail(keel_semaphore_t *semaphore,
                                            keel_status_t cause) KEEL_MUST_USE;
 
 // Blocks the calling thread until the points are reached, as `mode` says, or until `timeout_ns` has
-// passed. With no points it returns at once. A timeout of 0 polls. Up to 8 points need no memory.
-// The wait also ends, with the cause unless it asks for KEEL_ENDED, when the device of a semaphore
-// is closed or lost. `options` may be NULL: no polling, no index.
+// passed. With no points it returns at once. A timeout of 0 polls: it looks at the device, and has
+// nothing made that would wake the thread. Up to 8 points need no memory. The wait also ends, with
+// the cause unless it asks for KEEL_ENDED, when the device of a semaphore is closed or lost.
+// `options` may be NULL: no polling, no index.
 //
 // NULL if the points are reached. The cause if a point failed. KEEL_DEADLINE_EXCEEDED when the time
 // is up. KEEL_INVALID_ARGUMENT for a point on a queue's timeline that is no submission yet, for a

@@ -65,33 +65,48 @@ static bool wait_decided(wait_t *wait)
     return (word & WAIT_DECIDED) || (word & WAIT_COUNT) == 0;
 }
 
+// What a point that is not known to be over hangs on; NULL: nothing.
+static promise_t *entry_promise(const wait_entry_t *entry)
+{
+    const keel_point_t *point = &entry->point;
+    if (point_is_past(point)) return NULL;
+    return point->semaphore->ops->promised(point->semaphore, point->value, entry->waiter.for_all);
+}
+
 // What the first point from there on that is still pending hangs on.
 static promise_t *wait_promise(wait_t *wait, size_t from)
 {
     promise_t *promise = NULL;
-    for (size_t i = 0; !promise && i < wait->count; i++) {
-        const keel_point_t *point = &wait->entries[(from + i) % wait->count].point;
-        if (!point_is_past(point)) promise = point_promise(point);
-    }
+    for (size_t i = 0; !promise && i < wait->count; i++)
+        promise = entry_promise(&wait->entries[(from + i) % wait->count]);
     return promise;
 }
 
-// Polls what must come next, or all of which any may.
+// Polls what a point hangs on. True: nothing, or that has come true.
+static bool entry_poll(const wait_entry_t *entry)
+{
+    promise_t *promise = entry_promise(entry);
+    if (!promise) return true;
+    promise->ops->poll(promise);
+    promise_t *now = entry_promise(entry);
+    bool came = now != promise;
+    promise_release(now);
+    promise_release(promise);
+    return came;
+}
+
+// Polls all points up to the first that has not come; if any will do, all.
 static void wait_look(wait_t *wait)
 {
     bool more = true;
     for (size_t i = 0; more && i < wait->count; i++) {
-        const keel_point_t *point = &wait->entries[i].point;
-        promise_t *promise = point_is_past(point) ? NULL : point_promise(point);
-        if (promise) promise->ops->poll(promise);
-        more = !wait_decided(wait) && (!promise || wait->mode == KEEL_ANY);
-        promise_release(promise);
+        more = entry_poll(&wait->entries[i]) || wait->mode == KEEL_ANY;
+        if (wait_decided(wait)) more = false;
     }
 }
 
-// Polls, once at least; for as long as was asked for, or as is worth it for what is promised. All
-// points must come, so one at a time is looked at until it has; or any will do, and then each is in
-// turn.
+// Polls for as long as was asked for, or as is worth it for what is promised. All points must come,
+// so one at a time is looked at until it has; or any will do, and then each is in turn.
 static void wait_spin(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
 {
     size_t turn = 0;
@@ -103,16 +118,14 @@ static void wait_spin(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
     }
     uint64_t start = clock_ticks(), ticks = spin_ns ? clock_ticks_of_ns(spin_ns) : 0;
     bool any = wait->mode == KEEL_ANY && wait->count > 1;
-    if (any) wait_look(wait);
-    do {
+    while (!wait_decided(wait) && clock_ticks() - start < ticks) {
         if (promise) promise->ops->poll(promise);
-        if (wait_decided(wait)) break;
         if (!promise) cpu_relax();
         if (any || !promise || atomic_load_explicit(&promise->refs, memory_order_relaxed) == 1) {
             promise_release(promise); // it has come true, or came only now
             promise = wait_promise(wait, any ? ++turn : 0);
         }
-    } while (clock_ticks() - start < ticks);
+    }
     promise_release(promise);
 }
 
@@ -147,12 +160,19 @@ static void wait_ask(wait_t *wait)
     promise_ask(last);
 }
 
+static bool deadline_is_past(uint64_t deadline_ns)
+{
+    return deadline_ns != KEEL_FOREVER && deadline_ns <= keel_now_ns();
+}
+
 // Sleeps until it is woken. If the system gives no thread to wake it,
-// it polls by itself now and then, ever more rarely.
+// it polls by itself now and then, ever more rarely. A thread that will not sleep asks for nothing.
 void wait_sleep(wait_t *wait, uint64_t deadline_ns, uint64_t spin_ns)
 {
+    if (!wait_decided(wait)) wait_look(wait);
     if (!wait_decided(wait)) wait_spin(wait, deadline_ns, spin_ns);
-    if (!wait_decided(wait)) wait_ask(wait);
+    if (wait_decided(wait) || deadline_is_past(deadline_ns)) return;
+    wait_ask(wait);
     bool in_time = true;
     for (uint64_t nap_ns = NAP_LEAST_NS; in_time && !wait_decided(wait);) {
         uint32_t word = atomic_fetch_or(&wait->word, WAIT_SLEEPING) | WAIT_SLEEPING;

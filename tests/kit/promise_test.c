@@ -294,7 +294,13 @@ static void test_waiters_of_a_broken_promise_ask_the_next(void **state)
     assert_int_equal(other.base.refs, 1);
 }
 
-static void test_a_wait_polls_then_asks(void **state)
+static void timed_out(keel_status_t status)
+{
+    assert_int_equal(keel_status_code(status), KEEL_DEADLINE_EXCEEDED);
+    keel_status_release(status);
+}
+
+static void test_a_wait_polls_first(void **state)
 {
     (void)state;
     fake_t fake = fake_make();
@@ -304,18 +310,16 @@ static void test_a_wait_polls_then_asks(void **state)
     wait_t wait;
     wait_entry_t entry = {.point = at(1)};
     wait_begin(&wait, KEEL_ALL, &entry, 1);
-    wait_sleep(&wait, 1, 0); // long ago: looks once
+    wait_sleep(&wait, 1, 0); // long ago: looks once, and needs no wake-up
     assert_int_equal(fake.polls, 1);
-    assert_int_equal(fake.asks, 1);
-    keel_status_t status = wait_end(&wait, NULL);
-    assert_int_equal(keel_status_code(status), KEEL_DEADLINE_EXCEEDED);
-    keel_status_release(status);
+    assert_int_equal(fake.asks, 0);
+    timed_out(wait_end(&wait, NULL));
     fake.true_now = true;
     entry = (wait_entry_t){.point = at(1)};
     wait_begin(&wait, KEEL_ALL, &entry, 1);
     wait_sleep(&wait, KEEL_FOREVER, 0);
     assert_null(wait_end(&wait, NULL));
-    assert_int_equal(fake.asks, 1);
+    assert_int_equal(fake.asks, 0);
 }
 
 // If any will do, each is looked at.
@@ -350,6 +354,31 @@ static void test_asking_for_any_polls_all(void **state)
 {
     (void)state;
     wait_for_any(1, 0); // long ago
+}
+
+// A thread that will not sleep looks at all points, as long as they have come.
+static void test_a_poll_sees_all_that_came(void **state)
+{
+    (void)state;
+    enum { N = 3 };
+    fake_t fakes[N];
+    signal_t signals[N];
+    wait_t wait;
+    for (uint64_t i = 0; i < N; i++) {
+        fakes[i] = fake_make();
+        promise_value(&fakes[i], &signals[i], i + 1);
+        fakes[i].signal = &signals[i];
+    }
+    for (int came = 0; came <= N; came++) {
+        wait_entry_t entries[N] = {{.point = at(1)}, {.point = at(2)}, {.point = at(3)}};
+        for (int i = 0; i < came; i++) fakes[i].true_now = true;
+        wait_begin(&wait, KEEL_ALL, entries, N);
+        wait_sleep(&wait, 0, 0);
+        if (came < N) timed_out(wait_end(&wait, NULL));
+    }
+    assert_null(wait_end(&wait, NULL));
+    for (int i = 0; i < N; i++) assert_int_equal(fakes[i].asks, 0);
+    assert_int_equal(fakes[0].polls + fakes[1].polls + fakes[2].polls, 2 + 2 + 2);
 }
 
 // When a thread has asked, and sleeps.
@@ -402,6 +431,13 @@ static void test_points_of_a_queue(void **state)
     assert_int_equal(told, 1);
     assert_int_equal(fake.asks, 1); // for the one that waits for all
     assert_int_equal(point_watch(&point, &late, NULL), POINT_PROMISED);
+    wait_t wait;
+    wait_entry_t entry = {.point = up_to};
+    wait_begin(&wait, KEEL_ALL, &entry, 1);
+    wait_sleep(&wait, 0, 0);
+    timed_out(wait_end(&wait, NULL));
+    assert_int_equal(fake.polls, 1);
+    assert_int_equal(fake.asks, 1);
     promise_t *last = point_ask(&up_to, &all);
     assert_ptr_equal(last, &fake.base);
     promise_release(last);
@@ -498,9 +534,10 @@ int main(void)
                                         teardown),
         cmocka_unit_test_setup_teardown(test_waiters_of_a_broken_promise_ask_the_next, setup,
                                         teardown),
-        cmocka_unit_test_setup_teardown(test_a_wait_polls_then_asks, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_wait_polls_first, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wait_for_any_polls_all, setup, teardown),
         cmocka_unit_test_setup_teardown(test_asking_for_any_polls_all, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_a_poll_sees_all_that_came, setup, teardown),
         cmocka_unit_test_setup_teardown(test_a_wait_that_nobody_tells_ends, setup, teardown),
         cmocka_unit_test_setup_teardown(test_points_of_a_queue, setup, teardown),
         cmocka_unit_test_setup_teardown(test_one_that_may_fail_serves_fewer, setup, teardown),

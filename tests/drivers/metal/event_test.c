@@ -172,6 +172,27 @@ static void another_queue(void)
     rig_close(&rig);
 }
 
+// A thread that polls finds what is there, and never has a listener.
+static void polled(void)
+{
+    rig_t rig = rig_open();
+    object_t other = event_make();
+    keel_semaphore_t *second = import(rig.device, other);
+    keel_point_t points[] = {keel_point(rig.semaphore, 1), keel_point(second, 1)};
+    for (int i = 0; i < 3; i++) assert_true(is_pending(points[0]));
+    signal_there(&rig, 1);
+    assert_null(keel_wait(keel_points(points, 2), KEEL_ANY, 0));
+    assert_true(is_pending(points[1]));
+    send(other, raise_event, 2, 0);
+    points[0].value = points[1].value = 2;
+    signal_there(&rig, 2);
+    assert_null(keel_wait(keel_points(points, 2), KEEL_ALL, 0));
+    assert_int_equal(sim_sent(notify), 0);
+    keel_semaphore_release(second);
+    send(other, "release", 0, 0);
+    rig_close(&rig);
+}
+
 static void *wait_on_thread(void *user)
 {
     const rig_t *rig = user;
@@ -314,6 +335,7 @@ static void no_listener(void)
 CHILD(gpu_signals, "hazards=1")
 CHILD(ahead, "")
 CHILD(another_queue, "")
+CHILD(polled, "lostnotes=1")
 CHILD(who_is_woken, "")
 CHILD(late, "late=1000000 seed=5")
 CHILD(falling_order, "late=1000 seed=2")
@@ -326,10 +348,11 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_gpu_signals),   cmocka_unit_test(test_ahead),
-        cmocka_unit_test(test_another_queue), cmocka_unit_test(test_who_is_woken),
-        cmocka_unit_test(test_late),          cmocka_unit_test(test_falling_order),
-        cmocka_unit_test(test_killed),        cmocka_unit_test(test_lost),
-        cmocka_unit_test(test_released),      cmocka_unit_test(test_no_listener),
+        cmocka_unit_test(test_another_queue), cmocka_unit_test(test_polled),
+        cmocka_unit_test(test_who_is_woken),  cmocka_unit_test(test_late),
+        cmocka_unit_test(test_falling_order), cmocka_unit_test(test_killed),
+        cmocka_unit_test(test_lost),          cmocka_unit_test(test_released),
+        cmocka_unit_test(test_no_listener),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
