@@ -114,11 +114,12 @@ static bool is_elsewhere(const recorder_t *recorder, const keel_ref_t *ref)
 
 static keel_status_t record_copy(recorder_t *recorder, const keel_op_t *op)
 {
-    if (__builtin_expect(keel_ref_is_parameter(&op->as.copy.source), 0))
-        return record_given_update(recorder, &op->as.copy);
-    keel_ref_t source = op->as.copy.source, target = op->as.copy.target;
-    if (__builtin_expect(is_elsewhere(recorder, &source) || is_elsewhere(recorder, &target), 0))
-        return record_across(recorder, op);
+    const keel_copy_t *copy = &op->as.copy;
+    if (__builtin_expect(keel_ref_is_parameter(&copy->source), 0))
+        return record_given_update(recorder, copy);
+    if (is_elsewhere(recorder, &copy->source) || is_elsewhere(recorder, &copy->target))
+        return record_across(recorder, copy);
+    keel_ref_t source = copy->source, target = copy->target;
     KEEL_TRY(ref_check(recorder, &source, &source_use));
     KEEL_TRY(ref_check(recorder, &target, &target_use));
     // A slot's whole takes its length from the other side; the slot must then be that long.

@@ -18,8 +18,20 @@ typedef struct ref_use_t {
 
 extern const ref_use_t target_use, source_use; // of fills, copies and the like
 
-// Checks a range of a buffer, of whatever device; its length comes back as a number.
-keel_status_t ref_fits(keel_ref_t *ref, const ref_use_t *use) KEEL_MUST_USE;
+// Checks a range of a buffer, of whatever device; its length comes back as a number. Inline: nearly
+// every operation does it.
+keel_status_t ref_refusal(const keel_ref_t *ref, const ref_use_t *use) KEEL_COLD;
+KEEL_MUST_USE static inline keel_status_t ref_fits(keel_ref_t *ref, const ref_use_t *use)
+{
+    const keel_buffer_t *buffer = ref->buffer;
+    uint64_t rest = buffer->size - ref->offset;
+    bool whole = ref->length == KEEL_WHOLE;
+    bool fits = ref->offset <= buffer->size && (whole || ref->length <= rest);
+    bool suits = !(use->usage & ~buffer->usage) && !(use->access & ~buffer->access);
+    if (__builtin_expect(!fits || !suits, 0)) return ref_refusal(ref, use);
+    if (whole) ref->length = rest;
+    return NULL;
+}
 
 // Checks a range of the recorder's device; its length comes back as a number unless it is a slot's.
 keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *use) KEEL_MUST_USE;
@@ -48,7 +60,7 @@ keel_status_t groups_check(const keel_caps_t *caps, keel_groups_t groups,
                            const keel_entry_info_t *info) KEEL_MUST_USE;
 
 keel_status_t record_dispatch(recorder_t *recorder, const keel_op_t *op);
-keel_status_t record_across(recorder_t *recorder, const keel_op_t *op);
+keel_status_t record_across(recorder_t *recorder, const keel_copy_t *copy);
 keel_status_t record_event(recorder_t *recorder, const keel_op_t *op);
 keel_status_t record_block(recorder_t *recorder, const keel_op_t *op); // if, while, switch
 keel_status_t record_else(recorder_t *recorder, const keel_op_t *op);

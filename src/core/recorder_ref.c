@@ -18,30 +18,19 @@ static const char *access_name(uint32_t bits)
     return bits & KEEL_ACCESS_READ ? "KEEL_ACCESS_READ" : "KEEL_ACCESS_WRITE";
 }
 
-// Inline: nearly every operation does it.
-__attribute__((always_inline)) static inline keel_status_t fits(keel_ref_t *ref,
-                                                                const ref_use_t *use)
+keel_status_t ref_refusal(const keel_ref_t *ref, const ref_use_t *use)
 {
     const keel_buffer_t *buffer = ref->buffer;
     CHECK(ref->offset <= buffer->size, KEEL_OUT_OF_RANGE, "%s: offset %llu lies beyond %s",
           use->what, (unsigned long long)ref->offset, BUFFER_EXTENT(buffer));
-    uint64_t rest = buffer->size - ref->offset;
-    if (ref->length == KEEL_WHOLE) ref->length = rest;
-    CHECK(ref->length <= rest, KEEL_OUT_OF_RANGE, "%s: offset %llu and length %llu reach beyond %s",
-          use->what, (unsigned long long)ref->offset, (unsigned long long)ref->length,
-          BUFFER_EXTENT(buffer));
+    CHECK(ref->length == KEEL_WHOLE || ref->length <= buffer->size - ref->offset, KEEL_OUT_OF_RANGE,
+          "%s: offset %llu and length %llu reach beyond %s", use->what,
+          (unsigned long long)ref->offset, (unsigned long long)ref->length, BUFFER_EXTENT(buffer));
     CHECK((buffer->usage & use->usage) == use->usage, KEEL_PERMISSION_DENIED,
           "%s: %s was made without %s", use->what, BUFFER_LABEL(buffer),
           usage_name(use->usage & ~buffer->usage));
-    CHECK((buffer->access & use->access) == use->access, KEEL_PERMISSION_DENIED,
-          "%s: %s was made without %s", use->what, BUFFER_LABEL(buffer),
-          access_name(use->access & ~buffer->access));
-    return NULL;
-}
-
-keel_status_t ref_fits(keel_ref_t *ref, const ref_use_t *use)
-{
-    return fits(ref, use);
+    return KEEL_ERROR(KEEL_PERMISSION_DENIED, "%s: %s was made without %s", use->what,
+                      BUFFER_LABEL(buffer), access_name(use->access & ~buffer->access));
 }
 
 static keel_status_t slot_refusal(const recorder_t *recorder, const keel_ref_t *ref,
@@ -74,7 +63,7 @@ keel_status_t ref_check(recorder_t *recorder, keel_ref_t *ref, const ref_use_t *
     }
     CHECK(buffer->device == recorder->device, KEEL_INVALID_ARGUMENT,
           "%s: %s belongs to another device", use->what, BUFFER_LABEL(buffer));
-    return fits(ref, use);
+    return ref_fits(ref, use);
 }
 
 keel_status_t parameter_check(recorder_t *recorder, const keel_ref_t *ref, const char *what)

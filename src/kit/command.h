@@ -66,11 +66,18 @@ static inline void command_keep(keel_commands_t *commands, keel_cmd_dispatch_t *
     newest->keeps = true;
 }
 
+// Whether the newest copy of the list is between these two.
+static inline bool commands_copied(const keel_commands_t *commands, const keel_buffer_t *source,
+                                   const keel_buffer_t *target)
+{
+    return commands->copied[0] == source && commands->copied[1] == target;
+}
+
 // The same of the buffers of a copy, of which there may be many: one for each row, say.
 static inline void command_keep_copied(keel_commands_t *commands, keel_cmd_copy_t *newest)
 {
     keel_buffer_t *source = newest->source.buffer, *target = newest->target.buffer;
-    if (commands->copied[0] == source && commands->copied[1] == target) return;
+    if (commands_copied(commands, source, target)) return;
     if (source) object_retain(&source->object);
     if (target) object_retain(&target->object);
     commands->copied[0] = source;

@@ -24,9 +24,10 @@ static keel_status_t across_visit(stream_run_t *run, keel_cmd_across_t *c)
     keel_status_t why = NULL;
     if (run->reach.visited == other) return NULL;
     c->visits = device_visit(other, &why);
-    run->visits |= c->visits;
-    if (c->visits) run->reach.visited = other;
-    return why;
+    if (!c->visits) return why;
+    run->visits++;
+    run->reach.visited = other;
+    return NULL;
 }
 
 // The copy is not on the stream.
@@ -34,6 +35,7 @@ static void across_leave(stream_run_t *run, keel_cmd_across_t *c)
 {
     if (!c->visits) return;
     c->visits = false;
+    run->visits--;
     run->reach = (stream_reach_t){0};
     device_leave(c->other->device);
 }

@@ -65,13 +65,13 @@ static void deallocas_end(stream_run_t *run)
 // The copies that use memory of other devices are over.
 static void visits_end(stream_run_t *run)
 {
-    run->visits = false;
     run->reach = (stream_reach_t){0};
     KEEL_EACH_COMMAND (command, &run->base.commands) {
         keel_cmd_across_t *c = (keel_cmd_across_t *)(uintptr_t)command;
         if (command->kind != KEEL_CMD_ACROSS || !c->visits) continue;
         c->visits = false;
         device_leave(c->other->device);
+        if (!--run->visits) break;
     }
 }
 

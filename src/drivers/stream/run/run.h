@@ -75,11 +75,11 @@ struct stream_run_t {
     stream_reach_t reach;
     stream_tail_t tail;
     uint32_t frees;   // deallocas on the stream that may not be over
+    uint32_t visits;  // of other devices, for copies on the stream that use their memory
     bool deallocates; // has deallocas that the pool does not know of yet
     bool begun;       // its waits are on the stream
     bool hosted;      // has operations of the host, or peeks
     bool hungry;      // it is parked for want of memory
-    bool visits;      // has copies on the stream that use memory of other devices
     bool put_off;     // no event could be recorded to park or end with
     bool aside;       // other threads have the queue's turn before it goes on with the command
     uint8_t rounds;   // in which there was no memory for a graph
