@@ -227,6 +227,11 @@ keel_status_t raw_pairs(raw_t *raw)
     return NULL;
 }
 
+bool raw_updates(const raw_t *raw)
+{
+    return raw->vendor->updates;
+}
+
 keel_status_t raw_pair(raw_t *raw, uint64_t size)
 {
     uint64_t address;

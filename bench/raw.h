@@ -39,6 +39,8 @@ keel_status_t raw_sync(raw_t *raw) KEEL_MUST_USE;             // both streams
 keel_status_t raw_graph(raw_t *raw, uint32_t count) KEEL_MUST_USE;
 keel_status_t raw_replay(raw_t *raw) KEEL_MUST_USE;
 keel_status_t raw_rebind(raw_t *raw) KEEL_MUST_USE;
+// Whether kernels can change nodes of a graph, so that the host need not.
+bool raw_updates(const raw_t *raw);
 
 // Stream-ordered memory: got and given back on stream 0. KEEL_UNSUPPORTED if the device has none,
 // also from raw_pairs, which comes before.

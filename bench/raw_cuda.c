@@ -112,6 +112,7 @@ keel_status_t raw_cuda(int ordinal, const raw_vendor_t **vendor)
     cuda.pools = true;
     cuda.enter = enter;
     cuda.copy = copy;
+    cuda.updates = true;
     cuda.node_add = node_add;
     cuda.node_set = node_set;
     return NULL;

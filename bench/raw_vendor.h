@@ -59,7 +59,8 @@ typedef struct raw_vendor_t {
     RAW_POOL_CALLS(RAW_POINTER)
 #undef RAW_POINTER
     bool pools;
-    int ordinal; // of the device
+    bool updates; // kernels change nodes of a graph
+    int ordinal;  // of the device
     // Makes the device the thread's; any thread.
     int (*enter)(void);
     int (*copy)(raw_copy_t kind, uint64_t target, uint64_t source, size_t size, object_t stream);
