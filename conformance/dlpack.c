@@ -53,6 +53,36 @@ TEST(dlpack, out, TENSORS)
     CHECK_EQ(flags & 1, 0);
 }
 
+static int type_of(uint32_t memory)
+{
+    const int64_t shape[] = {16};
+    keel_tensor_t tensor = {.type = f32, .rank = 1, .shape = shape};
+    keel_buffer_options_t options = {.size = 64, .memory = memory};
+    keel_buffer_t *x = NULL;
+    TRY(keel_buffer_create(the_device(), &options, &x));
+    OWN(x);
+    DLManagedTensorVersioned *m = to_tensor(x, &tensor);
+    int type = (int)m->dl_tensor.device.device_type;
+    m->deleter(m);
+    return type;
+}
+
+// Frameworks know the device by DLPack's numbers: kDLCPU, kDLCUDA, kDLMetal, kDLROCM, and those of
+// memory of the host that the vendor's library knows.
+TEST(dlpack, types, TENSORS)
+{
+    static const struct {
+        const char *driver;
+        int local, host;
+    } types[] = {
+        {"cpu", 1, 1}, {"cuda", 2, 3}, {"metal", 8, 8}, {"hip", 10, 11}, {"amdgpu", 10, 11}};
+    for (size_t i = 0; i < COUNT(types); i++) {
+        if (strcmp(the_driver(), types[i].driver) != 0) continue;
+        CHECK_EQ(type_of(KEEL_MEMORY_DEVICE_LOCAL), types[i].local);
+        CHECK_EQ(type_of(KEEL_MEMORY_HOST_VISIBLE), types[i].host);
+    }
+}
+
 TEST(dlpack, out_legacy, TENSORS)
 {
     keel_buffer_t *x = new_buffer(64);
