@@ -52,6 +52,8 @@ static bool word_keep(kit_pool_t *pool, const keel_buffer_t *buffer, pool_word_t
 {
     lock_enter(&pool->lock);
     bool kept = !words_find(&pool->words, buffer) && words_add(&pool->words, buffer, word);
+    if (kept) word->bin = bin_choose(pool, buffer);
+    if (kept && word->bin) pool->shelf.bins[word->bin - 1].words++;
     if (kept) pool_word_write(pool, buffer);
     lock_leave(&pool->lock);
     return kept;
@@ -87,6 +89,7 @@ static void word_give_back(kit_pool_t *pool, const keel_buffer_t *buffer)
     if (!pool->words_ops) return;
     lock_enter(&pool->lock);
     pool_word_t *word = words_remove(&pool->words, buffer);
+    if (word && word->bin) pool->shelf.bins[word->bin - 1].words--;
     lock_leave(&pool->lock);
     if (word) pool->words_ops->give_back(buffer->device, word);
 }
@@ -103,8 +106,7 @@ void *pool_driver(const keel_pool_t *pool)
 
 void pool_destroy(keel_pool_t *pool)
 {
-    const shelf_books_t *books = &kit_pool(pool)->shelf;
-    if (books->ops) books->ops->destroy(books->shelf);
+    shelf_finish(&kit_pool(pool)->shelf);
     slabs_destroy(kit_pool(pool)->slabs);
     mem_free(pool);
 }
@@ -132,7 +134,7 @@ static pool_result_t alloca_starved(kit_pool_t *pool, keel_buffer_t *buffer,
     keel_pool_request_t *ended = NULL;
     keel_status_t refusal = NULL;
     bool got = pool_grow(pool, buffer, &refusal) && pool_serve(pool, buffer, NULL);
-    shelf_tell(&pool->shelf, pool->shelf.lack, true); // from here on no block comes back unseen
+    shelf_tell(&pool->shelf, true); // from here on no block comes back unseen
     got = got || pool_serve(pool, buffer, request->order);
     if (pool->requests)
         pool_retry_growing(pool, &ended); // some may have waited for this one's slab
@@ -276,7 +278,7 @@ static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece
     *piece = (keel_pool_piece_t){
         .slab = buffer->slab, .handle = buffer->handle, .capacity = buffer->capacity};
     if (block_of(buffer)) {
-        piece->handle = block_take_back(pool, buffer);
+        piece->handle = block_handle(block_take_back(pool, buffer));
         return;
     }
     pool->deallocas -= buffer->deallocas;
@@ -289,11 +291,11 @@ static void pool_detach(kit_pool_t *pool, keel_buffer_t *buffer, keel_pool_piece
 // Under the lock: puts memory back.
 static inline void pool_put(kit_pool_t *pool, const keel_pool_piece_t *piece)
 {
-    const slab_t *slab = piece->slab;
-    if (slab && slab->shared) {
-        if (piece->handle) pool->shelf.ops->put(pool->shelf.shelf, piece->handle);
+    if (piece->slab && piece->handle & 1) {
+        uint64_t block = piece->handle >> 1; // 0: the device has it by now
+        if (block) pool->shelf.ops->put(pool->shelf.shelf, block);
     } else {
-        if (slab) slab_take_back(piece->slab, piece);
+        if (piece->slab) slab_take_back(piece->slab, piece);
         pool->used -= piece->capacity;
         pool->buffers--;
     }
@@ -467,13 +469,13 @@ void pool_reclaim(keel_buffer_t *buffer)
 void pool_stats(keel_pool_t *base, keel_pool_stats_t *stats)
 {
     kit_pool_t *pool = kit_pool(base);
-    lock_enter(&pool->lock);
+    pool_enter(pool);
     *stats = (keel_pool_stats_t){
         .limit = base->options.limit,
         .used = pool_used(pool),
         .peak = pool_peak(pool),
         .reserved = pool->reserved,
-        .buffers = pool->buffers + shelf_taken(&pool->shelf),
+        .buffers = pool->buffers + pool->shelf.buffers,
         .waiting = pool->waiting + shelf_waiting(&pool->shelf),
     };
     lock_leave(&pool->lock);
@@ -485,6 +487,7 @@ keel_status_t pool_trim(keel_pool_t *base, uint64_t keep)
     slab_t *idle_slabs = NULL;
     pool_enter(pool);
     pool_peak(pool);
+    bins_empty(pool);
     for (slab_t **at = &pool->slabs; *at;) {
         uint64_t idle = pool->reserved - pool_used(pool);
         if (idle < keep || idle - keep < (*at)->memory.size ||

@@ -36,8 +36,10 @@ keel_status_t pool_create_words(const pool_words_t *words, keel_pool_t **pool);
 // memory, between alloca and dealloca, else 0.
 keel_status_t pool_word(const keel_buffer_t *buffer, pool_word_t **word) KEEL_MUST_USE;
 
-// Gives such a pool a shelf, before it is used: its device takes blocks by itself.
-void pool_shelve(keel_pool_t *pool, const shelf_ops_t *ops, void *shelf);
+// Gives such a pool a shelf, before it is used: its device takes blocks by itself. `block_size` is
+// that of its options. False: there is no memory for that.
+bool pool_shelve(keel_pool_t *pool, const shelf_ops_t *ops, void *shelf,
+                 uint64_t block_size) KEEL_MUST_USE;
 void *pool_shelf(const keel_pool_t *pool); // NULL: it has none
 // The device may have taken blocks, or given them back: buffers get what they have by now.
 // `retry`: allocas that wait for blocks are tried, whose `done` it calls. Any thread, no lock held.
@@ -62,7 +64,8 @@ typedef void pool_behind_t(keel_device_t *device, points_t *points, pool_found_t
 void pool_follow(keel_pool_t *pool, pool_behind_t *behind);
 // Looks whether that is so now, and fails the allocas. Calls their `done`, so no lock may be held.
 void pool_look(keel_pool_t *pool);
-// The same for all pools of a device, after a submission with deallocas was made.
+// The same for all pools of a device, after a submission that may close such a circle
+// (submission_may_close).
 void pools_look(keel_device_t *device);
 
 // The pool behind `after` (NULL: the first) that is not about to be destroyed, retained; `after` is

@@ -9,17 +9,6 @@
 
 static _Atomic uint32_t waiting; // in all pools
 
-static uint64_t round_up(uint64_t size, uint64_t unit)
-{
-    return (size + unit - 1) / unit * unit;
-}
-
-static uint64_t pool_limit(const kit_pool_t *pool)
-{
-    uint64_t limit = pool->base.options.limit;
-    return limit > UINT64_MAX - SLAB_GRANULE ? limit : round_up(limit, SLAB_GRANULE);
-}
-
 void slab_unlink(kit_pool_t *pool, slab_t **at, slab_t **slabs)
 {
     slab_t *slab = *at;
@@ -27,12 +16,6 @@ void slab_unlink(kit_pool_t *pool, slab_t **at, slab_t **slabs)
     slab->next = *slabs;
     *slabs = slab;
     pool->reserved -= slab->memory.size;
-}
-
-static uint64_t slabs_left(const kit_pool_t *pool)
-{
-    uint64_t limit = pool_limit(pool);
-    return limit > pool->reserved ? limit - pool->reserved : 0;
 }
 
 // Under the lock: if the limit is in the way of a new slab of that size, takes off those that are
@@ -79,12 +62,6 @@ static keel_status_t slab_get(kit_pool_t *pool, uint64_t least, uint64_t align, 
     }
 }
 
-static uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer)
-{
-    uint64_t block = pool->base.options.block_size;
-    return block ? block : round_up(buffer->size ? buffer->size : 1, SLAB_GRANULE);
-}
-
 // The device may take a block between two looks: then there may be none.
 static uint64_t pool_room(const kit_pool_t *pool)
 {
@@ -111,6 +88,33 @@ static bool pieces_take(kit_pool_t *pool, uint64_t size, const void *order)
     return true;
 }
 
+static bool slabs_cut(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
+{
+    for (slab_t *slab = pool->slabs; slab; slab = slab->next)
+        if (!slab->shared && slab->memory.size - slab->used >= size && slab_cut(slab, buffer, size))
+            return true;
+    return false;
+}
+
+// Under the lock: whether all that is cut will be below the limit, with so much more.
+static bool cut_fits(const kit_pool_t *pool, uint64_t size)
+{
+    uint64_t cut = pool->used + pool->shelf.cut, limit = pool_limit(pool);
+    return cut <= limit && size <= limit - cut;
+}
+
+// Under the lock: cuts memory for a buffer. If it has to, of what is free in bins of other sizes.
+static bool cut_serve(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size)
+{
+    bool cut = cut_fits(pool, size) && slabs_cut(pool, buffer, size);
+    if (!cut && bins_empty(pool)) cut = cut_fits(pool, size) && slabs_cut(pool, buffer, size);
+    if (!cut) return false;
+    block_enlist(pool, buffer, size);
+    pool_count(pool, buffer, size);
+    pool_word_write(pool, buffer);
+    return true;
+}
+
 bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *order)
 {
     uint64_t size = pool_size_of(pool, buffer);
@@ -119,22 +123,15 @@ bool pool_serve(kit_pool_t *pool, keel_buffer_t *buffer, const void *order)
         pool_count(pool, buffer, size);
         return true;
     }
-    if (block_serve(pool, buffer)) return true;
-    for (slab_t *slab = pool->slabs; slab; slab = slab->next)
-        if (!slab->shared && slab->memory.size - slab->used >= size &&
-            slab_cut(slab, buffer, size)) {
-            pool_count(pool, buffer, size);
-            pool_word_write(pool, buffer);
-            return true;
-        }
-    return false;
+    return block_serve(pool, buffer) || cut_serve(pool, buffer, size);
 }
 
 bool pool_grow(kit_pool_t *pool, const keel_buffer_t *buffer, keel_status_t *refusal)
 {
     uint64_t size = pool_size_of(pool, buffer), align = buffer->alignment;
     if (pool->reclaim || size > pool_room(pool)) return false;
-    if (block_suits(pool, buffer) && size > slabs_left(pool)) return false; // one has come back
+    bool shelved = pool->shelf.ops && pool->base.options.block_size && align <= SLAB_ALIGN;
+    if (shelved && size > slabs_left(pool)) return false; // one has come back
     slab_t *idle = slabs_give_way(pool, size), *slab = NULL;
     uint64_t booked = slab_fit(pool, size), got = booked;
     if (!booked) return false;
@@ -325,13 +322,6 @@ void pool_retry_growing(kit_pool_t *pool, keel_pool_request_t **ended)
         if (!pool_grow(pool, fits->buffer, &refusal) && !refusal) break;
     } while (pool->requests);
     keel_status_release(refusal);
-}
-
-void shelf_update(kit_pool_t *pool)
-{
-    bool waits = pool->base.options.full == KEEL_POOL_WAITS && slabs_left(pool) < slab_unit(pool);
-    shelf_lack_t lack = waits ? SHELF_WAITS : SHELF_ASKS;
-    shelf_tell(&pool->shelf, pool->shelf.plain ? SHELF_CLOSED : lack, pool->requests != NULL);
 }
 
 void pool_tell(keel_pool_request_t *ended)

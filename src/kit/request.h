@@ -37,11 +37,17 @@ static inline kit_pool_t *kit_pool(keel_pool_t *pool)
     return (kit_pool_t *)(void *)pool;
 }
 
+// The handle of a buffer that has a block of the shelf. Others of slabs are even: records of
+// src/memory, and offsets of blocks.
+static inline uint64_t block_handle(uint64_t block)
+{
+    return block << 1 | 1;
+}
+
 // The number of the buffer's block on the shelf, and 1.
 static inline uint64_t block_of(const keel_buffer_t *buffer)
 {
-    const slab_t *slab = buffer->slab;
-    return buffer->capacity && slab && slab->shared ? buffer->handle : 0;
+    return buffer->capacity && buffer->slab && buffer->handle & 1 ? buffer->handle >> 1 : 0;
 }
 
 // Under the lock: the buffer got memory, or has it no more. The device is told where it is.
@@ -62,10 +68,36 @@ static inline uint64_t slab_unit(const kit_pool_t *pool)
     return pool->base.options.block_size ? pool->base.options.block_size : SLAB_GRANULE;
 }
 
+static inline uint64_t granules(uint64_t size)
+{
+    return (size + SLAB_GRANULE - 1) / SLAB_GRANULE * SLAB_GRANULE;
+}
+
+// That of the options, rounded up.
+static inline uint64_t pool_limit(const kit_pool_t *pool)
+{
+    uint64_t limit = pool->base.options.limit;
+    return limit > UINT64_MAX - SLAB_GRANULE ? limit : granules(limit);
+}
+
+// What of it slabs have left.
+static inline uint64_t slabs_left(const kit_pool_t *pool)
+{
+    uint64_t limit = pool_limit(pool);
+    return limit > pool->reserved ? limit - pool->reserved : 0;
+}
+
+// What a buffer counts for.
+static inline uint64_t pool_size_of(const kit_pool_t *pool, const keel_buffer_t *buffer)
+{
+    uint64_t block = pool->base.options.block_size;
+    return block ? block : granules(buffer->size ? buffer->size : 1);
+}
+
 // What buffers hold.
 static inline uint64_t pool_used(const kit_pool_t *pool)
 {
-    return pool->used + shelf_taken(&pool->shelf) * slab_unit(pool);
+    return pool->used + shelf_used(&pool->shelf);
 }
 
 // Under the lock: whether the buffer has memory, or was granted some.
@@ -90,9 +122,14 @@ typedef struct kept_t {
 // shelf.c
 // Buffers get the blocks that the device has given them, and lose those that it has taken.
 void pool_learn(kit_pool_t *pool);
-// Whether blocks of the shelf suit the buffer; and gives it one. False: none is free.
-bool block_suits(const kit_pool_t *pool, const keel_buffer_t *buffer);
+// The bin of which a buffer that gets a word takes blocks: its number, and 1. 0: there is none.
+uint64_t bin_choose(kit_pool_t *pool, const keel_buffer_t *buffer);
+// Gives a buffer a block of the shelf. False: none is free, or suits.
 bool block_serve(kit_pool_t *pool, keel_buffer_t *buffer);
+// Memory was cut for a buffer: makes it a block of its bin, if there is one, and room there.
+void block_enlist(kit_pool_t *pool, keel_buffer_t *buffer, uint64_t size);
+// Gives the slabs back what is free in bins that were cut. Whether there was something.
+bool bins_empty(kit_pool_t *pool);
 // Takes it from the buffer. 0: the device was faster, and has it by now.
 uint64_t block_take_back(kit_pool_t *pool, keel_buffer_t *buffer);
 // The most that buffers have held so far. To be called before it changes what there is.

@@ -19,9 +19,10 @@ enum {
     COMMANDS = 12, // of a segment at most: some are issued wide
     ROOM = 40,     // of a queue
     RING = 128,    // packets
-    BLOCKS = 3,    // of the pool, in ROWS rows
+    BLOCKS = 3,    // of a bin, in ROWS rows
     ROWS = 2,
-    TAKES = 2,   // blocks of a record, at most
+    BINS = 2,
+    TAKES = 3,   // blocks of a record, at most
     TURNS = 100, // that the host takes one
     SEEDS = 12,
 };
@@ -47,6 +48,7 @@ typedef struct job_t {
     uint32_t rounds, work, expected; // work: the queue's, or the listener's
     handle_t handles[TAKES];
     uint64_t handle_list[TAKES];
+    shelf_need_t needs[BINS];
     table_entry_t table[TAKES];
     late_t lates[TAKES];
     uint32_t ended, failed; // the listener's, and what it has asked for
@@ -60,10 +62,11 @@ static cell_side_t sides[CELLS][GPUS];
 static uint64_t values[CELLS]; // that will be signalled
 static job_t jobs[RECORDS];
 static shelf_t shelf;
-static shelf_row_t rows[ROWS];
+static shelf_bin_t bins[BINS];
+static shelf_row_t rows[BINS][ROWS];
 static shelf_side_t shelf_sides[GPUS];
-static uint32_t memory[ROWS * SHELF_ROW]; // a word of each block: whose it is
-static uint32_t strange;                  // blocks that were another's, too
+static uint32_t memory[BINS * ROWS * SHELF_ROW]; // a word of each block: whose it is
+static uint32_t strange;                         // blocks that were another's, too
 static bool cancelling;
 static uint32_t early; // commands and requests that came before what their record waits for
 static uint32_t over, heard, tells[GPUS];
@@ -120,11 +123,19 @@ static void blocks_make(job_t *job)
     record_t *record = &job->record;
     uint32_t count = 1 + random_below(TAKES);
     for (uint32_t i = 0; i < count; i++) {
+        uint32_t bin = random_below(BINS);
         job->handles[i].user = record->user;
+        job->handles[i].bin = bin + 1;
+        job->needs[bin].count++;
         job->handle_list[i] = (uintptr_t)&job->handles[i];
         job->lates[i] = (late_t){.word = (uintptr_t)&job->handles[i].address,
                                  .entry = (uintptr_t)&job->table[i]};
     }
+    for (uint32_t i = 0; i < BINS; i++) {
+        job->needs[i].bin = i + 1;
+        if (job->needs[i].count) job->needs[record->need_count++] = job->needs[i];
+    }
+    record->needs = (uintptr_t)job->needs;
     record->shelf = (uintptr_t)&shelf;
     record->side = (uintptr_t)&shelf_sides[scheduler_of(job) - schedulers];
     record->grants = record->returns = (uintptr_t)job->handle_list;
@@ -214,18 +225,11 @@ static void request_serve(job_t *job)
     cell_wake(cell);
 }
 
-// The host has given blocks back.
-static void blocks_wake(void)
-{
-    PROTOCOL_FENCE();
-    shelf_wake(&shelf);
-}
-
 // The buffers of a record that has failed keep what they got, until they go.
 static void blocks_reclaim(job_t *job)
 {
     for (int i = 0; i < TAKES; i++)
-        if (handle_return(&shelf, &job->handles[i])) blocks_wake();
+        if (handle_return(&shelf, &job->handles[i])) shelf_wake(&shelf);
 }
 
 // As shelf_changed of the driver.
@@ -276,7 +280,8 @@ static void blocks_use(const job_t *job, uint32_t number, bool first)
 {
     for (uint32_t i = 0; i < job->record.grant_count; i++) {
         uint64_t block = job->handles[i].block - 1;
-        bool placed = job->table[i].address == shelf_address(&shelf, block + 1);
+        const shelf_bin_t *bin = shelf_bin(&shelf, job->handles[i].bin);
+        bool placed = job->table[i].address == bin_address(bin, block + 1);
         if (!placed || (!first && memory[block] != number))
             __atomic_fetch_add(&strange, 1, __ATOMIC_RELAXED);
         memory[block] = number;
@@ -287,13 +292,15 @@ static void blocks_use(const job_t *job, uint32_t number, bool first)
 static void *taker_main(void *unused)
 {
     for (int i = 0; i < TURNS; i++) {
-        while (!shelf_reserve(&shelf, 1)) sched_yield();
-        uint64_t block = shelf_pick(&shelf);
+        shelf_bin_t *bin = &bins[i % BINS];
+        while (!bin_count_off(bin, 1)) sched_yield();
+        shelf_use(&shelf, bin->block_size);
+        uint64_t block = bin_pick(bin);
         memory[block - 1] = UINT32_MAX;
         sched_yield();
         if (memory[block - 1] != UINT32_MAX) __atomic_fetch_add(&strange, 1, __ATOMIC_RELAXED);
-        shelf_put(&shelf, block);
-        blocks_wake();
+        shelf_put(&shelf, bin, block);
+        shelf_wake(&shelf);
     }
     return unused;
 }
@@ -372,20 +379,28 @@ static void cell_reset(int i)
                                     .wanted = PROTOCOL_NOBODY};
 }
 
-// Of two slabs, the first of which has one block more.
+// Each of two slabs, the first of which has one block more.
+static void bin_reset(uint32_t number, uint32_t rule)
+{
+    bins[number] = (shelf_bin_t){.free = BLOCKS,
+                                 .rows = (uintptr_t)rows[number],
+                                 .row_count = ROWS,
+                                 .first = number * ROWS * SHELF_ROW,
+                                 .block_size = (uint64_t)4096 << number,
+                                 .rule = rule};
+    for (uint32_t i = 0; i < ROWS; i++)
+        rows[number][i] =
+            (shelf_row_t){.free = i ? 1 : 3, .base = (uint64_t)(number * ROWS + i + 1) << 20};
+}
+
 static void shelf_reset(uint32_t rule)
 {
     memset(memory, 0, sizeof memory);
-    shelf = (shelf_t){.free = BLOCKS,
-                      .least = BLOCKS,
-                      .rows = (uintptr_t)rows,
-                      .row_count = ROWS,
+    shelf = (shelf_t){.bins = (uintptr_t)bins,
+                      .bin_count = BINS,
                       .sides = (uintptr_t)shelf_sides,
-                      .side_count = GPUS,
-                      .block_size = 4096,
-                      .rule = rule};
-    for (uint32_t i = 0; i < ROWS; i++)
-        rows[i] = (shelf_row_t){.free = i ? 1 : 3, .base = (i + 1) << 20};
+                      .side_count = GPUS};
+    for (uint32_t i = 0; i < BINS; i++) bin_reset(i, rule);
     for (int i = 0; i < GPUS; i++)
         shelf_sides[i] = (shelf_side_t){.scheduler = (uintptr_t)&schedulers[i]};
 }
@@ -441,9 +456,12 @@ static void jobs_check(void)
 static void shelf_check(void)
 {
     assert_int_equal(strange, 0);
-    assert_int_equal(shelf.free, BLOCKS);
-    assert_in_range(shelf.least, 0, BLOCKS - 1);
-    for (uint32_t i = 0; i < ROWS; i++) assert_int_equal(rows[i].free, i ? 1 : 3);
+    assert_int_equal(shelf.used, 0);
+    assert_in_range(shelf.most, 1, BLOCKS * (4096 + 8192));
+    for (uint32_t k = 0; k < BINS; k++) {
+        assert_int_equal(bins[k].free, BLOCKS);
+        for (uint32_t i = 0; i < ROWS; i++) assert_int_equal(rows[k][i].free, i ? 1 : 3);
+    }
     for (int i = 0; i < GPUS; i++) assert_int_equal(shelf_sides[i].waiting, 0);
 }
 

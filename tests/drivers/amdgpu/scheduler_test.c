@@ -40,17 +40,18 @@ static mutant_t mutant;
 #define PROTOCOL_LOAD(p, order)     (model_step(), (__typeof__(*(p)))model_load((p), *(p)))
 #define PROTOCOL_STORE(p, v, order) (model_step(), is_missed((p)) ? (void)0 : (void)(*(p) = (v)))
 #define PROTOCOL_SWAP(p, v, order)  (model_step(), model_swap((p), (v), sizeof *(p)))
-#define PROTOCOL_ADD(p, v, order)   (model_step(), model_add_to((p), (uint64_t)(v), sizeof *(p)))
-#define PROTOCOL_CAS(p, old, v)     (model_step(), model_cas((p), (old), (v)))
-#define PROTOCOL_LEAST(p, v)        ((void)(*(p) = *(p) < (v) ? *(p) : (v)))
-#define PROTOCOL_FENCE()            ((void)(fenced = model.running))
-#define PROTOCOL_RELEASE()          ((void)0)
-#define PROTOCOL_SENT()             ((void)0)
+#define PROTOCOL_ADD(p, v, order)                                                                  \
+    (is_counted((p)) ? (void)0 : model_step(), model_add_to((p), (uint64_t)(v), sizeof *(p)))
+#define PROTOCOL_CAS(p, old, v) (model_step(), model_cas((p), (old), (v)))
+#define PROTOCOL_MOST(p, v)     ((void)(*(p) = *(p) > (v) ? *(p) : (v)))
+#define PROTOCOL_FENCE()        ((void)(fenced = model.running))
+#define PROTOCOL_SENT()         ((void)0)
 
 static int fenced; // the thread that had the last fence
 static uint64_t model_load(const void *p, uint64_t value);
 static bool is_late(const void *p, uint64_t value);
 static bool is_missed(const void *p);
+static bool is_counted(const void *p);
 static bool is_kept(const void *p, uint64_t value);
 
 static uint64_t model_swap(void *p, uint64_t value, size_t size)
@@ -116,7 +117,9 @@ static late_t lates[RECORDS];
 static table_entry_t table[RECORDS];
 // Each may need the one block of a pool, for its time. The host has it first, or wants it, too.
 static shelf_t shelf;
+static shelf_bin_t bin;
 static shelf_row_t row; // of one block
+static shelf_need_t need = {.bin = 1, .count = 1};
 static shelf_side_t shelf_sides[GPUS];
 static handle_t handles[RECORDS];
 static uint64_t handle_lists[RECORDS];
@@ -142,7 +145,7 @@ static uint64_t model_load(const void *p, uint64_t value)
     if (mutant == TELLS_NOT && p == &shelf.host) return 0;
     if (!again) return value;
     if (mutant == WAITS_BLIND && p == &cells[0].value) return 0;
-    if (mutant == LACKS_BLIND && p == &shelf.free) return 0;
+    if (mutant == LACKS_BLIND && p == &bin.free) return 0;
     for (int i = 0; i < gpu_count; i++)
         if (mutant == STARVES_BLIND && p == &gpus[i].queue.used) return ROOM;
     return value;
@@ -162,9 +165,15 @@ static bool is_missed(const void *p)
     return mutant == RINGS_NOT && p == &gpus[0].bell;
 }
 
+// Of a number that no step depends on.
+static bool is_counted(const void *p)
+{
+    return p == &shelf.used;
+}
+
 static bool is_kept(const void *p, uint64_t value)
 {
-    if (mutant == KEEPS_BLOCK && p == &shelf.free) return true;
+    if (mutant == KEEPS_BLOCK && p == &bin.free) return true;
     return mutant == KEEPS_ROOM && p == &gpus[0].queue.used && value > MASK;
 }
 
@@ -274,22 +283,27 @@ static void shelf_reset(bool gives)
 {
     uint32_t count = mutant == GIVES_ONE ? 1 : (uint32_t)gpu_count;
     row = (shelf_row_t){.free = !gives, .base = PLACE};
-    shelf = (shelf_t){.free = !gives,
-                      .least = 1,
-                      .rows = (uintptr_t)&row,
-                      .row_count = 1,
+    bin = (shelf_bin_t){.free = !gives,
+                        .rows = (uintptr_t)&row,
+                        .row_count = 1,
+                        .block_size = 1,
+                        .rule = SHELF_RULE_WAITS};
+    shelf = (shelf_t){.used = gives,
+                      .bins = (uintptr_t)&bin,
+                      .bin_count = 1,
                       .sides = (uintptr_t)shelf_sides,
-                      .side_count = count,
-                      .rule = SHELF_RULE_WAITS};
+                      .side_count = count};
     for (int g = 0; g < gpu_count; g++)
         shelf_sides[g] = (shelf_side_t){.scheduler = (uintptr_t)&gpus[g].s};
     for (int i = 0; i < RECORDS; i++) {
-        handles[i] = (handle_t){0};
+        handles[i] = (handle_t){.bin = 1};
         handle_lists[i] = (uintptr_t)&handles[i];
         records[i].shelf = (uintptr_t)&shelf;
         records[i].side = (uintptr_t)&shelf_sides[i % gpu_count];
         records[i].grants = records[i].returns = (uintptr_t)&handle_lists[i];
         records[i].grant_count = records[i].return_count = 1;
+        records[i].needs = (uintptr_t)&need;
+        records[i].need_count = 1;
     }
     shelved = true;
 }
@@ -315,16 +329,16 @@ static void host_first(void)
 // As the host puts a block back.
 static void host_giver(void)
 {
-    shelf_put(&shelf, 1);
-    PROTOCOL_FENCE();
+    shelf_put(&shelf, &bin, 1);
     shelf_wake(&shelf);
 }
 
 // Under the pool's lock, so in one step.
 static void host_take(void)
 {
-    if (!host_wants || host_got || !shelf.free) return;
-    shelf.free--;
+    if (!host_wants || host_got || !bin.free) return;
+    bin.free--;
+    shelf.used++;
     row.free = 0;
     host_got = true;
 }
@@ -577,7 +591,7 @@ static void begin_wanting(void)
 // The block is back, and the host has had it, if it wants it.
 static bool shelf_rests(void)
 {
-    bool rest = shelf.free == 1 && row.free == 1 && host_got == host_wants;
+    bool rest = bin.free == 1 && !shelf.used && row.free == 1 && host_got == host_wants;
     for (int g = 0; g < gpu_count; g++) rest &= !shelf_sides[g].waiting;
     for (int i = 0; i < RECORDS; i++) rest &= !handles[i].block && !handles[i].address;
     return rest;

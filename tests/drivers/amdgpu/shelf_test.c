@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // Allocas and deallocas of pools of blocks are the GPU's: chains of them need no host, those that
-// find no block wait on the GPU, and what it cannot decide is left to the host. Run on the software
-// GPU (keel sim).
+// find no block wait on the GPU, and what it cannot decide is left to the host. So are those of
+// other pools, for sizes that were used before: all is tested with both. Run on the software GPU
+// (keel sim).
 #include <sched.h>
 #include <stdlib.h>
 
@@ -10,10 +11,12 @@
 
 enum { CHAIN = 12, BLOCK = 64 << 10 };
 
+static uint64_t block_size; // of the pools: BLOCK, or 0
+
 static keel_pool_t *pool_make(const setup_t *s, uint64_t blocks, keel_pool_full_t full)
 {
     const keel_pool_options_t options = {.memory = KEEL_MEMORY_HOST_VISIBLE,
-                                         .block_size = BLOCK,
+                                         .block_size = block_size,
                                          .limit = blocks * BLOCK,
                                          .full = full,
                                          .name = "blocks"};
@@ -22,12 +25,17 @@ static keel_pool_t *pool_make(const setup_t *s, uint64_t blocks, keel_pool_full_
     return pool;
 }
 
-static keel_buffer_t *reserve(keel_pool_t *pool)
+static keel_buffer_t *reserve_size(keel_pool_t *pool, uint64_t size)
 {
-    const keel_buffer_options_t options = {.size = 4096, .name = "b"};
+    const keel_buffer_options_t options = {.size = size, .name = "b"};
     keel_buffer_t *buffer;
     OK(keel_buffer_reserve(pool, &options, &buffer));
     return buffer;
+}
+
+static keel_buffer_t *reserve(keel_pool_t *pool)
+{
+    return reserve_size(pool, BLOCK);
 }
 
 // Waits for a value of the semaphore, and signals another.
@@ -80,15 +88,24 @@ static keel_pool_stats_t stats_of(keel_pool_t *pool)
     return stats;
 }
 
-// The pool has all its blocks, and no buffer has one.
+// The pool has a block of that size, and no buffer has it. The first time the GPU asks for it.
+static void size_warm(const setup_t *s, keel_pool_t *pool, uint64_t size)
+{
+    keel_semaphore_t *own;
+    keel_buffer_t *buffer = reserve_size(pool, size);
+    keel_op_t ops[] = {keel_op_alloca(buffer), keel_op_barrier(), keel_op_dealloca(buffer)};
+    OK(keel_semaphore_create(s->device, NULL, &own));
+    const keel_point_t done = keel_point(own, 1);
+    OK(keel_queue_submit(s->queue, KEEL_NO_WAITS, ops, 3, KEEL_POINTS(done), NULL));
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
+    OK(keel_device_wait_idle(s->device, KEEL_FOREVER));
+    keel_semaphore_release(own);
+    keel_buffer_release(buffer);
+}
+
 static void pool_warm(const setup_t *s, keel_pool_t *pool)
 {
-    keel_buffer_t *buffer = reserve(pool);
-    keel_op_t ops[] = {keel_op_alloca(buffer), keel_op_barrier(), keel_op_dealloca(buffer)};
-    keel_point_t done;
-    OK(keel_queue_submit(s->queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &done));
-    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
-    keel_buffer_release(buffer);
+    size_warm(s, pool, BLOCK);
 }
 
 // A device, and a pool of it that is warm.
@@ -295,9 +312,8 @@ static void test_a_dealloca_behind_it_does_not(void **state)
     end(&s, pool, x, y);
 }
 
-// The same where the dealloca waits on the GPU, over a semaphore and a submission in between; also
-// of a pool whose memory the host cuts up.
-static void behind_semaphores(uint64_t block_size)
+// The same where the dealloca waits on the GPU, over a semaphore and a submission in between.
+static void behind_semaphores(void)
 {
     const keel_pool_options_t options = {.memory = KEEL_MEMORY_HOST_VISIBLE,
                                          .block_size = block_size,
@@ -335,8 +351,7 @@ static void behind_semaphores(uint64_t block_size)
 static void test_nor_does_one_that_waits_on_the_gpu(void **state)
 {
     (void)state;
-    behind_semaphores(BLOCK);
-    behind_semaphores(0);
+    behind_semaphores();
 }
 
 // Host and GPU wait for the same block: each gets it, one after the other.
@@ -419,6 +434,132 @@ static void test_one_submission_does_all(void **state)
     end(&s, pool, x, y);
 }
 
+// Three sizes that take turns: the memory of each is there when it is wanted again. Another size
+// gets what is free of them, by the host, and all of it goes when the pool is trimmed.
+static void test_sizes_are_used_again(void **state)
+{
+    (void)state;
+    enum { SIZES = 3 };
+    static const uint64_t sizes[SIZES] = {4096, 12 << 10, 100};
+    setup_t s;
+    keel_pool_t *pool = begin(&s, 2, KEEL_POOL_WAITS);
+    keel_buffer_t *buffers[CHAIN];
+    uint64_t value = 1;
+    for (int i = 0; i < SIZES; i++) size_warm(&s, pool, sizes[i]);
+    for (int i = 0; i < CHAIN; i++, value += 2) {
+        buffers[i] = reserve_size(pool, sizes[i % SIZES]);
+        submit(&s, value, keel_op_alloca(buffers[i]), value + 1);
+        submit(&s, value + 1, keel_op_dealloca(buffers[i]), value + 2);
+    }
+    settle(&s);
+    uint64_t before = told(&s), first = ticks(&s);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    OK(await(&s, value));
+    assert_in_range(told(&s) - before, 0, 1);
+    assert_true(ticks(&s) - first >= 2 * CHAIN);
+    assert_int_equal(stats_of(pool).used, 0);
+    if (!block_size) {
+        keel_buffer_t *all = reserve_size(pool, 2 * BLOCK);
+        submit(&s, value, keel_op_alloca(all), value + 1);
+        OK(await(&s, value + 1));
+        assert_int_equal(stats_of(pool).used, 2 * BLOCK);
+        assert_int_equal(stats_of(pool).reserved, 2 * BLOCK);
+        keel_buffer_release(all);
+    }
+    OK(keel_device_wait_idle(s.device, KEEL_FOREVER));
+    OK(keel_pool_trim(pool, 0));
+    assert_int_equal(stats_of(pool).reserved, 0);
+    for (int i = 0; i < CHAIN; i++) keel_buffer_release(buffers[i]);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+// A record that wants two sizes, of which one is there, waits without a tick of its own: it takes
+// nothing that it would have to give back.
+static void test_half_is_no_work(void **state)
+{
+    (void)state;
+    enum { LARGE = BLOCK + 4096, SMALL = 4096, OTHERS = 4 };
+    setup_t s;
+    if (block_size) return; // has blocks of one size
+    keel_pool_t *pool = begin(&s, 2, KEEL_POOL_WAITS);
+    keel_buffer_t *held = reserve_size(pool, LARGE), *large = reserve_size(pool, LARGE),
+                  *small = reserve_size(pool, SMALL);
+    keel_op_t both[] = {keel_op_alloca(small), keel_op_alloca(large)};
+    keel_semaphore_t *own;
+    OK(keel_semaphore_create(s.device, NULL, &own));
+    const keel_point_t done = keel_point(own, 1);
+    size_warm(&s, pool, LARGE); // takes what begin() has left there
+    size_warm(&s, pool, SMALL);
+    submit(&s, 1, keel_op_alloca(held), 2);
+    OK(keel_semaphore_signal(s.semaphore, 1));
+    OK(await(&s, 2));
+    OK(keel_queue_submit(s.queue, KEEL_NO_WAITS, both, 2, KEEL_POINTS(done), NULL));
+    settle(&s);
+    uint64_t before = told(&s), first = ticks(&s);
+    for (uint64_t i = 0; i < OTHERS; i++) {
+        submit(&s, 2 + i, keel_op_barrier(), 3 + i);
+        OK(await(&s, 3 + i));
+    }
+    assert_in_range(ticks(&s) - first, OTHERS, 3 * OTHERS);
+    assert_false(has_memory(large) || has_memory(small));
+    submit(&s, 2 + OTHERS, keel_op_dealloca(held), 3 + OTHERS);
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
+    assert_true(has_memory(large) && has_memory(small));
+    assert_in_range(told(&s) - before, 0, 2 + OTHERS);
+    OK(keel_device_wait_idle(s.device, KEEL_FOREVER));
+    keel_semaphore_release(own);
+    keel_buffer_release(held);
+    keel_buffer_release(large);
+    keel_buffer_release(small);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+// More sizes than there are bins for: the bins of buffers that have gone serve others.
+static void test_bins_are_used_again(void **state)
+{
+    (void)state;
+    setup_t s;
+    keel_pool_t *pool = begin(&s, 4, KEEL_POOL_WAITS);
+    for (uint64_t i = 1; i <= 2 * SHELF_BINS + 3; i++) size_warm(&s, pool, i * 64);
+    assert_int_equal(stats_of(pool).used, 0);
+    assert_int_equal(stats_of(pool).buffers, 0);
+    assert_in_range(stats_of(pool).reserved, 1, 4 * BLOCK);
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
+// More buffers of a size than a bin has blocks: the rest is the host's. All of them at once.
+static void test_a_bin_is_full(void **state)
+{
+    (void)state;
+    enum { MANY = SHELF_CUTS + 8, SMALL = 64 };
+    setup_t s;
+    keel_pool_t *pool = begin(&s, 1, KEEL_POOL_WAITS);
+    keel_buffer_t *buffers[MANY];
+    uint64_t value = 1;
+    if (!block_size) {
+        for (int i = 0; i < MANY; i++) buffers[i] = reserve_size(pool, SMALL);
+        for (int round = 0; round < 2; round++) {
+            for (int i = 0; i < MANY; i++, value++)
+                submit(&s, value, keel_op_alloca(buffers[i]), value + 1);
+            if (!round) OK(keel_semaphore_signal(s.semaphore, 1));
+            OK(await(&s, value));
+            assert_int_equal(stats_of(pool).used, MANY * SMALL);
+            assert_int_equal(stats_of(pool).buffers, MANY);
+            for (int i = 0; i < MANY; i++, value++)
+                submit(&s, value, keel_op_dealloca(buffers[i]), value + 1);
+            OK(await(&s, value));
+            assert_int_equal(stats_of(pool).used, 0);
+        }
+        OK(keel_device_wait_idle(s.device, KEEL_FOREVER));
+        for (int i = 0; i < MANY; i++) keel_buffer_release(buffers[i]);
+    }
+    keel_pool_release(pool);
+    setup_close(&s);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
@@ -433,6 +574,13 @@ int main(void)
         cmocka_unit_test(test_both_sides_wait),
         cmocka_unit_test(test_who_waits_can_be_cancelled),
         cmocka_unit_test(test_one_submission_does_all),
+        cmocka_unit_test(test_sizes_are_used_again),
+        cmocka_unit_test(test_half_is_no_work),
+        cmocka_unit_test(test_bins_are_used_again),
+        cmocka_unit_test(test_a_bin_is_full),
     };
-    return cmocka_run_group_tests(tests, NULL, NULL);
+    block_size = BLOCK;
+    int failed = cmocka_run_group_tests(tests, NULL, NULL);
+    block_size = 0;
+    return failed + cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -73,23 +73,35 @@ static void recordings_make(steady_t *c)
     }
 }
 
-// With all its blocks, so that no alloca is the host's.
-static void pool_make(steady_t *c)
+static void buffers_reserve(const steady_t *c, keel_buffer_t *buffers[2])
 {
-    const keel_pool_options_t options = {
-        .memory = KEEL_MEMORY_HOST_VISIBLE, .block_size = BLOCK, .limit = BLOCK};
-    const keel_buffer_options_t one = {.size = 4096};
-    keel_buffer_t *buffer;
-    keel_point_t done;
-    OK(keel_pool_create(c->s.device, &options, &c->pool));
-    OK(keel_buffer_reserve(c->pool, &one, &buffer));
-    keel_op_t ops[] = {keel_op_alloca(buffer), keel_op_barrier(), keel_op_dealloca(buffer)};
-    OK(keel_queue_submit(c->s.queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &done));
-    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
-    keel_buffer_release(buffer);
+    const keel_buffer_options_t small = {.size = 4096}, large = {.size = 12 << 10};
+    OK(keel_buffer_reserve(c->pool, &small, &buffers[0]));
+    OK(keel_buffer_reserve(c->pool, &large, &buffers[1]));
 }
 
-static void steady_open(steady_t *c, const char *uri)
+// With all its blocks, so that no alloca is the host's; or one of any sizes, which were used
+// before.
+static void pool_make(steady_t *c, uint64_t block_size)
+{
+    const keel_pool_options_t options = {
+        .memory = KEEL_MEMORY_HOST_VISIBLE, .block_size = block_size, .limit = 2 * BLOCK};
+    keel_semaphore_t *own;
+    keel_buffer_t *b[2];
+    OK(keel_pool_create(c->s.device, &options, &c->pool));
+    OK(keel_semaphore_create(c->s.device, NULL, &own));
+    buffers_reserve(c, b);
+    keel_op_t ops[] = {keel_op_alloca(b[0]), keel_op_alloca(b[1]), keel_op_barrier(),
+                       keel_op_dealloca(b[0]), keel_op_dealloca(b[1])};
+    const keel_point_t done = keel_point(own, 1);
+    OK(keel_queue_submit(c->s.queue, KEEL_NO_WAITS, ops, 5, KEEL_POINTS(done), NULL));
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
+    OK(keel_device_wait_idle(c->s.device, KEEL_FOREVER));
+    for (int i = 0; i < 2; i++) keel_buffer_release(b[i]);
+    keel_semaphore_release(own);
+}
+
+static void steady_open(steady_t *c, const char *uri, uint64_t block_size)
 {
     *c = (steady_t){0};
     setup_open(&c->s, uri, 0);
@@ -100,7 +112,7 @@ static void steady_open(steady_t *c, const char *uri)
         c->queues[1] = c->second;
     }
     recordings_make(c);
-    pool_make(c);
+    pool_make(c, block_size);
 }
 
 static void steady_close(steady_t *c)
@@ -112,27 +124,33 @@ static void steady_close(steady_t *c)
 }
 
 // The next link of the chain; the two queues take turns.
-static void link_submit(steady_t *c, keel_op_t op)
+static void link_submit(steady_t *c, const keel_op_t *ops, size_t count)
 {
     const keel_point_t wait = keel_point(c->s.semaphore, ++c->links),
                        signal = keel_point(c->s.semaphore, c->links + 1);
-    OK(keel_queue_submit(c->queues[c->links % 2], KEEL_POINTS(wait), &op, 1, KEEL_POINTS(signal),
-                         NULL));
+    OK(keel_queue_submit(c->queues[c->links % 2], KEEL_POINTS(wait), ops, count,
+                         KEEL_POINTS(signal), NULL));
+}
+
+static void op_submit(steady_t *c, keel_op_t op)
+{
+    link_submit(c, &op, 1);
 }
 
 static void turn_submit(steady_t *c)
 {
-    const keel_buffer_options_t options = {.size = 4096};
-    keel_buffer_t *b;
-    OK(keel_buffer_reserve(c->pool, &options, &b));
+    keel_buffer_t *b[2];
+    buffers_reserve(c, b);
+    const keel_op_t takes[] = {keel_op_alloca(b[0]), keel_op_alloca(b[1])},
+                    gives[] = {keel_op_dealloca(b[0]), keel_op_dealloca(b[1])};
     for (int i = 0; i < COPY; i++)
-        link_submit(c, keel_op_execute(c->recordings[i], KEEL_BIND(c->s.buffer)));
-    link_submit(c, keel_op_alloca(b));
-    link_submit(c, keel_op_fill(keel_whole(b), 7, 4));
-    link_submit(c, keel_op_execute(c->recordings[COPY], KEEL_BIND(b)));
-    link_submit(c, keel_op_dealloca(b));
-    link_submit(c, keel_op_fill(word(&c->s, COPIED + 1), 8, 4)); // so that turns begin on both
-    keel_buffer_release(b);
+        op_submit(c, keel_op_execute(c->recordings[i], KEEL_BIND(c->s.buffer)));
+    link_submit(c, takes, 2);
+    op_submit(c, keel_op_fill(keel_whole(b[0]), 7, 4));
+    op_submit(c, keel_op_copy(keel_span(b[0], 0, 4), keel_span(b[1], 0, 4)));
+    op_submit(c, keel_op_execute(c->recordings[COPY], KEEL_BIND(b[1])));
+    link_submit(c, gives, 2);
+    for (int i = 0; i < 2; i++) keel_buffer_release(b[i]);
 }
 
 typedef struct counts_t {
@@ -186,10 +204,10 @@ static void words_check(const steady_t *c)
     keel_buffer_unmap(c->s.buffer);
 }
 
-static void steady_check(const char *uri)
+static void steady_check(const char *uri, uint64_t block_size)
 {
     steady_t c;
-    steady_open(&c, uri);
+    steady_open(&c, uri, block_size);
     for (int i = 0; i < TURNS; i++) turn_submit(&c);
     keepers_submit(&c);
     counts_t before = counts_settled(&c);
@@ -206,14 +224,16 @@ static void steady_check(const char *uri)
 static void test_one_gpu_needs_no_host(void **state)
 {
     (void)state;
-    steady_check("amdgpu://0");
-    steady_check("amdgpu://0?schedulers=2");
+    steady_check("amdgpu://0", BLOCK);
+    steady_check("amdgpu://0", 0);
+    steady_check("amdgpu://0?schedulers=2", 0);
 }
 
 static void test_nor_do_two(void **state)
 {
     (void)state;
-    steady_check("amdgpu://0,1");
+    steady_check("amdgpu://0,1", BLOCK);
+    steady_check("amdgpu://0,1", 0);
 }
 
 int main(void)

@@ -139,8 +139,9 @@ typedef struct record_t {
     uint32_t room;            // packets
     uint32_t wait_count, signal_count;
     uint32_t late_count;
-    uint32_t grant_count, return_count;
+    uint32_t grant_count, return_count, need_count;
     uint64_t shelf, side;     // shelf_t, shelf_side_t (shelf.h): of the blocks; 0: it needs none
+    uint64_t needs;           // shelf_need_t [need_count]: the blocks for `grants`, by bins
     uint64_t grants, returns; // handle_t: those that get a block first, and that give it back last
     uint32_t lacks;           // it is counted among those that wait for blocks
     uint32_t unmet;           // waits that are not over
@@ -186,7 +187,9 @@ typedef struct scheduler_args_t {
     uint64_t scheduler; // scheduler_t
 } scheduler_args_t;
 
-// Words that host and GPU both write, at system scope. On the host a compiler has no scopes.
+// PROTOCOL_: words that the host or another GPU reads or writes, too: at system scope. AGENT_:
+// words of which only kernels of one GPU know. What the system must see costs a write-back of the
+// whole L2, or drops what is in it. On the host a compiler has no scopes.
 #ifdef PROTOCOL_LOAD // a test has its own
 #elif defined(__AMDGCN__)
 #define PROTOCOL_AT(type, address) ((type *)(__attribute__((address_space(1))) type *)(address))
@@ -197,34 +200,51 @@ typedef struct scheduler_args_t {
     __scoped_atomic_exchange_n((p), (v), (order), __MEMORY_SCOPE_SYSTEM)
 #define PROTOCOL_ADD(p, v, order)                                                                  \
     __scoped_atomic_fetch_add((p), (v), (order), __MEMORY_SCOPE_SYSTEM)
-#define PROTOCOL_LEAST(p, v)                                                                       \
-    __scoped_atomic_fetch_min((p), (v), __ATOMIC_RELAXED, __MEMORY_SCOPE_SYSTEM)
+#define PROTOCOL_MOST(p, v)                                                                        \
+    __scoped_atomic_fetch_max((p), (v), __ATOMIC_RELAXED, __MEMORY_SCOPE_SYSTEM)
 #define PROTOCOL_CAS(p, old, v)                                                                    \
     __scoped_atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE, \
                                        __MEMORY_SCOPE_SYSTEM)
-#define PROTOCOL_FENCE()   __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "")
-#define PROTOCOL_RELEASE() __builtin_amdgcn_fence(__ATOMIC_RELEASE, "")
-#define PROTOCOL_SENT()    ((void)0)
+#define PROTOCOL_FENCE()         __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "")
+#define PROTOCOL_SENT()          ((void)0)
+#define AGENT_LOAD(p, order)     __scoped_atomic_load_n((p), (order), __MEMORY_SCOPE_DEVICE)
+#define AGENT_STORE(p, v, order) __scoped_atomic_store_n((p), (v), (order), __MEMORY_SCOPE_DEVICE)
+#define AGENT_ADD(p, v, order)   __scoped_atomic_fetch_add((p), (v), (order), __MEMORY_SCOPE_DEVICE)
+#define AGENT_CAS(p, old, v)                                                                       \
+    __scoped_atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE, \
+                                       __MEMORY_SCOPE_DEVICE)
+#define AGENT_FENCE() __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent")
+// A release for the packet processor of the same GPU. What was written before need only be visible
+// to that GPU. The word itself goes to memory, which may be the host's, or is a doorbell.
+#define AGENT_SEND(p, v)                                                                           \
+    (__builtin_amdgcn_fence(__ATOMIC_RELEASE, "agent"), PROTOCOL_STORE((p), (v), __ATOMIC_RELAXED))
 #else
 #define PROTOCOL_AT(type, address)  ((type *)(uintptr_t)(address))
 #define PROTOCOL_LOAD(p, order)     __atomic_load_n((p), (order))
 #define PROTOCOL_STORE(p, v, order) __atomic_store_n((p), (v), (order))
 #define PROTOCOL_SWAP(p, v, order)  __atomic_exchange_n((p), (v), (order))
 #define PROTOCOL_ADD(p, v, order)   __atomic_fetch_add((p), (v), (order))
-#define PROTOCOL_LEAST(p, v)        protocol_least((p), (v))
+#define PROTOCOL_MOST(p, v)         protocol_most((p), (v))
 #define PROTOCOL_CAS(p, old, v)                                                                    \
     __atomic_compare_exchange_n((p), (old), (v), false, __ATOMIC_ACQ_REL, __ATOMIC_ACQUIRE)
-#define PROTOCOL_FENCE()   __atomic_thread_fence(__ATOMIC_SEQ_CST)
-#define PROTOCOL_RELEASE() __atomic_thread_fence(__ATOMIC_RELEASE)
+#define PROTOCOL_FENCE() __atomic_thread_fence(__ATOMIC_SEQ_CST)
 // Where a ring is in a GPU's memory the processor may combine writes, and send a header before the
 // rest: no release keeps it from that.
-#define PROTOCOL_SENT()    __atomic_thread_fence(__ATOMIC_SEQ_CST)
-static inline void protocol_least(uint64_t *p, uint64_t value)
+#define PROTOCOL_SENT()  __atomic_thread_fence(__ATOMIC_SEQ_CST)
+static inline void protocol_most(uint64_t *p, uint64_t value)
 {
     uint64_t old = __atomic_load_n(p, __ATOMIC_RELAXED);
-    while (value < old && !PROTOCOL_CAS(p, &old, value)) {
+    while (value > old && !PROTOCOL_CAS(p, &old, value)) {
     }
 }
+#endif
+#ifndef __AMDGCN__
+#define AGENT_LOAD(p, order)     PROTOCOL_LOAD(p, order)
+#define AGENT_STORE(p, v, order) PROTOCOL_STORE(p, v, order)
+#define AGENT_ADD(p, v, order)   PROTOCOL_ADD(p, v, order)
+#define AGENT_CAS(p, old, v)     PROTOCOL_CAS(p, old, v)
+#define AGENT_FENCE()            PROTOCOL_FENCE()
+#define AGENT_SEND(p, v)         PROTOCOL_STORE(p, v, __ATOMIC_RELEASE)
 #endif
 
 // Puts a record on a list that others take as a whole.

@@ -300,9 +300,9 @@ static inline void lates_bind(record_t *record)
     }
 }
 
-// Whether the buffers are as the record needs them: those that get a block have no memory; without
-// such ones, those that give one back have it, and for themselves.
-static inline bool handles_suit(const record_t *record)
+// Whether the buffers are as the record needs them, and their bins open: those that get a block
+// have no memory; without such ones, those that give one back have it, and for themselves.
+static inline bool handles_suit(const shelf_t *shelf, const record_t *record)
 {
     uint32_t count = record->grant_count ? record->grant_count : record->return_count;
     uint64_t handles = record->grant_count ? record->grants : record->returns;
@@ -312,20 +312,60 @@ static inline bool handles_suit(const record_t *record)
         bool has = PROTOCOL_LOAD(&handle->address, __ATOMIC_RELAXED);
         bool own = PROTOCOL_LOAD(&handle->block, __ATOMIC_RELAXED) &&
                    !PROTOCOL_LOAD(&handle->lent, __ATOMIC_RELAXED);
-        if (record->grant_count ? has : !own) return false;
+        uint32_t rule = PROTOCOL_LOAD(&shelf_bin(shelf, handle->bin)->rule, __ATOMIC_RELAXED);
+        if ((record->grant_count ? has : !own) || rule == SHELF_RULE_CLOSED) return false;
     }
     return true;
+}
+
+// What becomes of a record for which a bin has too few blocks.
+static inline grant_t bin_refuse(const shelf_bin_t *bin)
+{
+    // relaxed: the host has records look again when it has changed the rule.
+    return PROTOCOL_LOAD(&bin->rule, __ATOMIC_RELAXED) == SHELF_RULE_WAITS ? GRANT_LATER
+                                                                           : GRANT_HOST;
+}
+
+// The first bin that has too few blocks for the record; NULL: there is none.
+static inline const shelf_bin_t *bin_lacking(const record_t *record)
+{
+    const shelf_t *shelf = PROTOCOL_AT(const shelf_t, record->shelf);
+    const shelf_need_t *needs = PROTOCOL_AT(const shelf_need_t, record->needs);
+    for (uint32_t i = 0; i < record->need_count; i++) {
+        const shelf_bin_t *bin = shelf_bin(shelf, needs[i].bin);
+        if (PROTOCOL_LOAD(&bin->free, __ATOMIC_RELAXED) < needs[i].count) return bin;
+    }
+    return NULL;
+}
+
+// Takes what the record needs off the counts of the bins, all or none. It looks at all first: who
+// takes some and gives them back has those look again that wait, and that may be itself.
+static inline grant_t needs_take(shelf_t *shelf, const record_t *record)
+{
+    const shelf_need_t *needs = PROTOCOL_AT(const shelf_need_t, record->needs);
+    const shelf_bin_t *lacking = bin_lacking(record);
+    if (lacking) return bin_refuse(lacking);
+    uint64_t bytes = 0;
+    for (uint32_t i = 0; i < record->need_count; i++) {
+        shelf_bin_t *bin = shelf_bin(shelf, needs[i].bin);
+        bytes += needs[i].count * bin->block_size;
+        if (bin_count_off(bin, needs[i].count)) continue;
+        for (uint32_t k = 0; k < i; k++)
+            PROTOCOL_ADD(&shelf_bin(shelf, needs[k].bin)->free, needs[k].count, __ATOMIC_RELAXED);
+        if (i) shelf_wake(shelf); // those that have found too few meanwhile
+        return bin_refuse(bin);
+    }
+    shelf_use(shelf, bytes);
+    return GRANT_DONE;
 }
 
 // The waits are over: takes the blocks that the record needs, all or none.
 static inline grant_t blocks_take(record_t *record)
 {
     shelf_t *shelf = PROTOCOL_AT(shelf_t, record->shelf);
-    // relaxed: the host has records look again when it has changed the rule.
-    uint32_t rule = PROTOCOL_LOAD(&shelf->rule, __ATOMIC_RELAXED);
-    if (rule == SHELF_RULE_CLOSED || !handles_suit(record)) return GRANT_HOST;
-    if (!shelf_reserve(shelf, record->grant_count))
-        return rule == SHELF_RULE_WAITS ? GRANT_LATER : GRANT_HOST;
+    if (!handles_suit(shelf, record)) return GRANT_HOST;
+    grant_t grant = needs_take(shelf, record);
+    if (grant != GRANT_DONE) return grant;
     for (uint32_t i = 0; i < record->grant_count; i++)
         if (!handle_grant(shelf, handle_at(record->grants, i)))
             record_fault(record, FAULT_GRANTED, i, NULL);
@@ -335,7 +375,6 @@ static inline grant_t blocks_take(record_t *record)
 // Keeps a record until blocks come back. Whether some have by now, or it need not wait.
 static inline bool record_lack(record_t *record)
 {
-    const shelf_t *shelf = PROTOCOL_AT(const shelf_t, record->shelf);
     if (!record->lacks)
         PROTOCOL_ADD(&PROTOCOL_AT(shelf_side_t, record->side)->waiting, record->grant_count,
                      __ATOMIC_RELAXED);
@@ -343,8 +382,8 @@ static inline bool record_lack(record_t *record)
     // seq_cst: pairs with room_give_back, and with the host's. Either that sees who waits, or this
     // sees the blocks.
     PROTOCOL_FENCE();
-    return PROTOCOL_LOAD(&shelf->free, __ATOMIC_RELAXED) >= record->grant_count ||
-           PROTOCOL_LOAD(&shelf->rule, __ATOMIC_RELAXED) != SHELF_RULE_WAITS;
+    const shelf_bin_t *lacking = bin_lacking(record);
+    return !lacking || bin_refuse(lacking) != GRANT_LATER;
 }
 
 static inline void record_lacks_not(record_t *record)

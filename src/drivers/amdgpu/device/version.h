@@ -12,7 +12,7 @@
 #include "drivers/amdgpu/device/shelf.h"
 
 // To be counted up with changes of meaning that leave the structs as they were.
-#define LIBRARY_REVISION UINT64_C(5)
+#define LIBRARY_REVISION UINT64_C(6)
 
 // Every struct that both sides read or write, each for itself: a word that moves from one to the
 // next changes the sum.
@@ -37,7 +37,8 @@
                               sizeof(builtin_copy_t)))
 #define LIBRARY_RING LIBRARY_MIX(sizeof(trace_ring_t), sizeof(ring_slot_t))
 #define LIBRARY_SHELF                                                                              \
-    LIBRARY_MIX4(sizeof(shelf_t), sizeof(shelf_row_t), sizeof(shelf_side_t), sizeof(handle_t))
+    LIBRARY_MIX4(sizeof(shelf_t), LIBRARY_MIX(sizeof(shelf_bin_t), sizeof(shelf_need_t)),          \
+                 LIBRARY_MIX(sizeof(shelf_row_t), sizeof(shelf_side_t)), sizeof(handle_t))
 #define LIBRARY_LAYOUT                                                                             \
     LIBRARY_MIX4(                                                                                  \
         LIBRARY_CELLS, LIBRARY_QUEUES, LIBRARY_MIX(LIBRARY_RECORDS, LIBRARY_RING),                 \

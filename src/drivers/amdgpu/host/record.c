@@ -73,6 +73,15 @@ static bool is_allocated(const keel_commands_t *commands, const keel_buffer_t *b
     return false;
 }
 
+// The bin that a buffer takes blocks of: its number, and 1; 0: the host gives it memory.
+static uint64_t bin_of(const keel_buffer_t *buffer)
+{
+    pool_word_t *word = NULL;
+    if (!amdgpu_shelf_of(buffer->pool)) return 0;
+    keel_status_release(pool_word(buffer, &word));
+    return word ? word->bin : 0;
+}
+
 // Of the memory of which pool blocks are taken or given back; NULL: of none, or of several, or the
 // host has to.
 static const keel_pool_t *blocks_pool(const keel_commands_t *commands)
@@ -83,8 +92,7 @@ static const keel_pool_t *blocks_pool(const keel_commands_t *commands)
         if (!a) continue;
         const keel_pool_t *own = a->buffer->pool;
         bool lent = c->kind == KEEL_CMD_ALLOCA && a->memory.buffer;
-        bool suits = amdgpu_shelf_of(own) && a->buffer->alignment <= SLAB_ALIGN && !lent;
-        if (!suits || (pool && pool != own)) return NULL;
+        if (lent || !bin_of(a->buffer) || (pool && pool != own)) return NULL;
         pool = own;
     }
     return pool;
@@ -413,6 +421,27 @@ static keel_status_t handles_add(amdgpu_run_t *run, uint32_t kind, uint64_t *lis
     return NULL;
 }
 
+// The blocks for those that get them, by bins.
+static keel_status_t needs_add(amdgpu_run_t *run)
+{
+    record_t *record = run->record;
+    void *needs;
+    KEEL_TRY(piece(run, record->grant_count * sizeof(shelf_need_t), &needs));
+    record->needs = (uintptr_t)needs;
+    for (uint32_t i = 0; i < record->grant_count; i++) {
+        uint64_t handle = PROTOCOL_AT(const uint64_t, record->grants)[i];
+        uint32_t bin = (uint32_t)PROTOCOL_AT(const handle_t, handle)->bin;
+        shelf_need_t *need = needs, *end = need + record->need_count;
+        while (need < end && need->bin != bin) need++;
+        if (need == end) {
+            *need = (shelf_need_t){.bin = bin};
+            record->need_count++;
+        }
+        need->count++;
+    }
+    return NULL;
+}
+
 static keel_status_t blocks_add(amdgpu_run_t *run)
 {
     const keel_submission_t *submission = &run->base.submission;
@@ -424,6 +453,7 @@ static keel_status_t blocks_add(amdgpu_run_t *run)
     record->shelf = (uintptr_t)shelf;
     record->side = shelf->sides + number * sizeof(shelf_side_t);
     KEEL_TRY(handles_add(run, KEEL_CMD_ALLOCA, &record->grants, &record->grant_count));
+    KEEL_TRY(needs_add(run));
     return handles_add(run, KEEL_CMD_DEALLOCA, &record->returns, &record->return_count);
 }
 

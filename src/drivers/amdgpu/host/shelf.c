@@ -11,35 +11,49 @@
 #include "kit/pool.h"
 
 _Static_assert(offsetof(handle_t, block) == offsetof(pool_word_t, block) &&
-                   offsetof(handle_t, lent) == offsetof(pool_word_t, lent),
+                   offsetof(handle_t, lent) == offsetof(pool_word_t, lent) &&
+                   offsetof(handle_t, bin) == offsetof(pool_word_t, bin),
                "a handle begins with the pool's word");
 _Static_assert((int)SHELF_RULE_ASKS == (int)SHELF_ASKS &&
                    (int)SHELF_RULE_WAITS == (int)SHELF_WAITS &&
                    (int)SHELF_RULE_CLOSED == (int)SHELF_CLOSED,
                "the rules are those of the pool");
 
-enum { ROWS = 1024 }; // of a shelf, at most
+enum { ROWS = 1024 }; // of a pool of blocks, at most
 
 struct amdgpu_shelf_t {
     amdgpu_device_t *device; // borrowed: the pool has a reference
     keel_pool_t *pool;       // borrowed
-    block_t *memory;         // owned: of `shared`, its rows and sides
+    block_t *memory;         // owned: of `shared`, its bins, rows and sides
     shelf_t *shared;
     uint64_t learned; // handle_t: those that were taken off `changed` and not looked at yet
     amdgpu_shelf_t *next, **link;
 };
 
+static shelf_bin_t *bins_of(const amdgpu_shelf_t *shelf)
+{
+    return PROTOCOL_AT(shelf_bin_t, shelf->shared->bins);
+}
+
+// Those of all bins.
 static shelf_row_t *rows_of(const amdgpu_shelf_t *shelf)
 {
-    return PROTOCOL_AT(shelf_row_t, shelf->shared->rows);
+    return PROTOCOL_AT(shelf_row_t, bins_of(shelf)->rows);
+}
+
+// That a block is of.
+static shelf_bin_t *bin_at(const amdgpu_shelf_t *shelf, uint64_t block)
+{
+    shelf_bin_t *bins = bins_of(shelf);
+    uint32_t i = shelf->shared->bin_count - 1;
+    while (block <= bins[i].first) i--;
+    return &bins[i];
 }
 
 // Records that wait for blocks look again; nothing, if the device is closed.
 static void blocks_came(const amdgpu_shelf_t *shelf)
 {
     amdgpu_scheduler_t *s = shelf->device->scheduler;
-    // seq_cst: pairs with that of a tick whose record waits.
-    PROTOCOL_FENCE();
     lock_enter(&s->lock);
     if (!s->closing) shelf_wake(shelf->shared);
     lock_leave(&s->lock);
@@ -60,7 +74,7 @@ static uint64_t row_bits(uint64_t at, uint64_t count)
 static bool rows_find(const amdgpu_shelf_t *shelf, uint64_t count, uint64_t *first)
 {
     uint64_t found = 0;
-    for (uint64_t i = 0; i < shelf->shared->row_count && found < count; i++) {
+    for (uint64_t i = 0; i < bins_of(shelf)->row_count && found < count; i++) {
         found = rows_of(shelf)[i].base ? 0 : found + 1;
         *first = i + 1 - found;
     }
@@ -74,12 +88,11 @@ static bool shelf_blocks_add(void *user, uint64_t address, uint64_t count)
     if (!rows_find(shelf, rows_for(count), &first)) return false;
     for (uint64_t at = 0; at < count; at += SHELF_ROW) {
         shelf_row_t *row = &rows_of(shelf)[first + at / SHELF_ROW];
-        row->base = address + at * shelf->shared->block_size;
-        // release: pairs with shelf_pick, behind which the address is read.
+        row->base = address + at * bins_of(shelf)->block_size;
+        // release: pairs with bin_pick, behind which the address is read.
         PROTOCOL_STORE(&row->free, row_bits(at, count), __ATOMIC_RELEASE);
     }
-    PROTOCOL_ADD(&shelf->shared->free, count, __ATOMIC_RELEASE);
-    PROTOCOL_ADD(&shelf->shared->least, count, __ATOMIC_RELAXED);
+    PROTOCOL_ADD(&bins_of(shelf)->free, count, __ATOMIC_RELEASE);
     blocks_came(shelf);
     return true;
 }
@@ -107,8 +120,7 @@ static bool shelf_blocks_remove(void *user, uint64_t address, uint64_t count)
 {
     amdgpu_shelf_t *shelf = user;
     shelf_row_t *row = row_at(shelf, address);
-    uint64_t left; // not the least: no buffer gets what goes
-    if (!shelf_count_off(shelf->shared, count, &left)) return false;
+    if (!bin_count_off(bins_of(shelf), count)) return false;
     uint64_t taken = bits_take(row, count);
     bool all = taken >= count;
     for (uint64_t at = 0; at < taken; at += SHELF_ROW) {
@@ -117,44 +129,72 @@ static bool shelf_blocks_remove(void *user, uint64_t address, uint64_t count)
         else
             PROTOCOL_STORE(&row[at / SHELF_ROW].free, row_bits(at, count), __ATOMIC_RELEASE);
     }
-    if (all) PROTOCOL_ADD(&shelf->shared->least, -count, __ATOMIC_RELAXED);
     if (all) return true;
-    PROTOCOL_ADD(&shelf->shared->free, count, __ATOMIC_RELEASE);
+    PROTOCOL_ADD(&bins_of(shelf)->free, count, __ATOMIC_RELEASE);
     blocks_came(shelf);
     return false;
 }
 
-static uint64_t shelf_block_take(void *user)
+static void shelf_bin_size(void *user, uint32_t number, uint64_t size)
 {
-    shelf_t *shared = ((amdgpu_shelf_t *)user)->shared;
-    return shelf_reserve(shared, 1) ? shelf_pick(shared) : 0;
+    shelf_bin_t *bin = &bins_of(user)[number];
+    bin->block_size = size;
+    bin->row_count = bin->row = 0;
+}
+
+// A row for each.
+static uint64_t shelf_block_enlist(void *user, uint32_t number, uint32_t cut, uint64_t address)
+{
+    const amdgpu_shelf_t *shelf = user;
+    shelf_bin_t *bin = &bins_of(shelf)[number];
+    PROTOCOL_AT(shelf_row_t, bin->rows)[cut].base = address;
+    // relaxed: who looks for a block there goes round until it is seen.
+    if (bin->row_count <= cut) PROTOCOL_STORE(&bin->row_count, cut + 1, __ATOMIC_RELAXED);
+    shelf_use(shelf->shared, bin->block_size);
+    return bin->first + (uint64_t)cut * SHELF_ROW + 1;
+}
+
+static uint32_t shelf_block_drop(void *user, uint32_t number)
+{
+    shelf_bin_t *bin = &bins_of(user)[number];
+    if (!bin_count_off(bin, 1)) return 0;
+    return (uint32_t)((bin_pick(bin) - 1 - bin->first) / SHELF_ROW) + 1;
+}
+
+static uint64_t shelf_block_take(void *user, uint32_t number)
+{
+    const amdgpu_shelf_t *shelf = user;
+    shelf_bin_t *bin = &bins_of(shelf)[number];
+    if (!bin_count_off(bin, 1)) return 0;
+    shelf_use(shelf->shared, bin->block_size);
+    return bin_pick(bin);
 }
 
 static void shelf_block_put(void *user, uint64_t block)
 {
     amdgpu_shelf_t *shelf = user;
-    shelf_put(shelf->shared, block);
+    shelf_put(shelf->shared, bin_at(shelf, block), block);
     blocks_came(shelf);
 }
 
 static uint64_t shelf_block_address(const void *user, uint64_t block)
 {
-    return shelf_address(((const amdgpu_shelf_t *)user)->shared, block);
+    return bin_address(bin_at(user, block), block);
 }
 
-static uint64_t shelf_free(const void *user)
+static uint64_t shelf_bytes(const void *user)
 {
-    return PROTOCOL_LOAD(&((const amdgpu_shelf_t *)user)->shared->free, __ATOMIC_ACQUIRE);
+    return PROTOCOL_LOAD(&((const amdgpu_shelf_t *)user)->shared->used, __ATOMIC_ACQUIRE);
 }
 
-static uint64_t shelf_least(void *user)
+static uint64_t shelf_most(void *user)
 {
     shelf_t *shared = ((amdgpu_shelf_t *)user)->shared;
-    uint64_t free = PROTOCOL_LOAD(&shared->free, __ATOMIC_RELAXED);
-    uint64_t least = PROTOCOL_SWAP(&shared->least, free, __ATOMIC_ACQ_REL);
-    // It may have become less since.
-    PROTOCOL_LEAST(&shared->least, PROTOCOL_LOAD(&shared->free, __ATOMIC_RELAXED));
-    return least < free ? least : free;
+    uint64_t used = PROTOCOL_LOAD(&shared->used, __ATOMIC_RELAXED);
+    uint64_t most = PROTOCOL_SWAP(&shared->most, used, __ATOMIC_ACQ_REL);
+    // It may have become more since.
+    PROTOCOL_MOST(&shared->most, PROTOCOL_LOAD(&shared->used, __ATOMIC_RELAXED));
+    return most > used ? most : used;
 }
 
 static uint64_t shelf_waits(const void *user)
@@ -167,16 +207,18 @@ static uint64_t shelf_waits(const void *user)
     return count;
 }
 
-static void shelf_set(void *user, shelf_lack_t lack, bool host)
+static void shelf_rule(void *user, uint32_t number, shelf_lack_t lack)
 {
-    amdgpu_shelf_t *shelf = user;
-    bool changes = shelf->shared->rule != (uint32_t)lack;
-    PROTOCOL_STORE(&shelf->shared->rule, (uint32_t)lack, __ATOMIC_RELAXED);
-    PROTOCOL_STORE(&shelf->shared->host, host, __ATOMIC_RELAXED);
+    PROTOCOL_STORE(&bins_of(user)[number].rule, (uint32_t)lack, __ATOMIC_RELAXED);
+    blocks_came(user);
+}
+
+static void shelf_set(void *user, bool host)
+{
+    PROTOCOL_STORE(&((amdgpu_shelf_t *)user)->shared->host, host, __ATOMIC_RELAXED);
     // seq_cst: pairs with room_give_back. Either that sees that the host waits, or the pool's next
     // look sees the blocks.
     PROTOCOL_FENCE();
-    if (changes) blocks_came(shelf);
 }
 
 static keel_buffer_t *shelf_changed(void *user)
@@ -211,37 +253,61 @@ static void shelf_destroy(void *user)
 static const shelf_ops_t shelf_ops = {
     .add = shelf_blocks_add,
     .remove = shelf_blocks_remove,
+    .size = shelf_bin_size,
+    .enlist = shelf_block_enlist,
+    .drop = shelf_block_drop,
     .take = shelf_block_take,
     .put = shelf_block_put,
     .address = shelf_block_address,
-    .free = shelf_free,
-    .least = shelf_least,
+    .used = shelf_bytes,
+    .most = shelf_most,
     .waiting = shelf_waits,
+    .rule = shelf_rule,
     .set = shelf_set,
     .changed = shelf_changed,
     .destroy = shelf_destroy,
 };
 
-// The rows that a pool needs at its limit, about.
-static uint64_t rows_want(const keel_pool_options_t *options)
+// The rows that a pool of blocks needs at its limit, about; in others, those of each bin.
+static uint32_t rows_want(const keel_pool_options_t *options)
 {
+    if (!options->block_size) return SHELF_CUTS;
     uint64_t blocks = options->limit / options->block_size;
     uint64_t each = SLAB_SIZE / options->block_size;
     uint64_t rows = each ? (blocks / each + 1) * rows_for(each) : blocks;
-    return rows < ROWS ? rows + 1 : ROWS;
+    return rows < ROWS ? (uint32_t)rows + 1 : ROWS;
 }
 
-static void shelf_fill(amdgpu_shelf_t *shelf, uint64_t rows, uint64_t block_size)
+static uint32_t bins_want(const keel_pool_options_t *options)
+{
+    return options->block_size ? 1 : SHELF_BINS;
+}
+
+static uint64_t shelf_size(const amdgpu_device_t *device, const keel_pool_options_t *options)
+{
+    uint64_t bin = sizeof(shelf_bin_t) + rows_want(options) * sizeof(shelf_row_t);
+    return sizeof(shelf_t) + bins_want(options) * bin +
+           device->scheduler->control_count * sizeof(shelf_side_t);
+}
+
+static void shelf_fill(amdgpu_shelf_t *shelf, const keel_pool_options_t *options)
 {
     const amdgpu_scheduler_t *s = shelf->device->scheduler;
-    shelf_t *shared = shelf->shared = (shelf_t *)(void *)shelf->memory->data;
+    uint32_t count = bins_want(options), rows = rows_want(options);
     memset(shelf->memory->data, 0, shelf->memory->size);
-    *shared = (shelf_t){.rows = (uintptr_t)(shared + 1),
-                        .row_count = (uint32_t)rows,
-                        .side_count = s->control_count,
-                        .block_size = block_size};
-    shelf_side_t *sides = (shelf_side_t *)(void *)(rows_of(shelf) + rows);
+    shelf_t *shared = shelf->shared = (shelf_t *)(void *)shelf->memory->data;
+    shelf_bin_t *bins = (shelf_bin_t *)(void *)(shared + 1);
+    shelf_row_t *first = (shelf_row_t *)(void *)(bins + count);
+    shelf_side_t *sides = (shelf_side_t *)(void *)(first + count * rows);
+    shared->bins = (uintptr_t)bins;
+    shared->bin_count = count;
     shared->sides = (uintptr_t)sides;
+    shared->side_count = s->control_count;
+    for (uint32_t i = 0; i < count; i++)
+        bins[i] = (shelf_bin_t){.rows = (uintptr_t)(first + i * rows),
+                                .first = i * rows * SHELF_ROW,
+                                .row_count = options->block_size ? rows : 0,
+                                .block_size = options->block_size};
     for (uint32_t i = 0; i < s->control_count; i++)
         sides[i].scheduler = (uintptr_t)s->controls[i].shared;
 }
@@ -262,22 +328,20 @@ static void shelf_list(amdgpu_shelf_t *shelf)
 static void shelf_make(amdgpu_device_t *device, const keel_pool_options_t *options,
                        keel_pool_t *pool)
 {
-    uint64_t rows = rows_want(options);
-    uint64_t size = sizeof(shelf_t) + rows * sizeof(shelf_row_t) +
-                    device->scheduler->control_count * sizeof(shelf_side_t);
     amdgpu_shelf_t *shelf = mem_zalloc(sizeof *shelf);
     if (!shelf) return;
     shelf->device = device;
     shelf->pool = pool;
-    keel_status_t status = blocks_acquire(&device->blocks, size, &shelf->memory);
-    if (status) {
-        keel_status_release(status);
-        mem_free(shelf);
+    keel_status_t status =
+        blocks_acquire(&device->blocks, shelf_size(device, options), &shelf->memory);
+    if (!status && pool_shelve(pool, &shelf_ops, shelf, options->block_size)) {
+        shelf_fill(shelf, options);
+        shelf_list(shelf);
         return;
     }
-    shelf_fill(shelf, rows, options->block_size);
-    pool_shelve(pool, &shelf_ops, shelf);
-    shelf_list(shelf);
+    if (!status) blocks_return(&device->blocks, shelf->memory, true);
+    keel_status_release(status);
+    mem_free(shelf);
 }
 
 static keel_status_t word_take(const keel_buffer_t *buffer, pool_word_t **word)
@@ -302,7 +366,7 @@ keel_status_t amdgpu_pool_create(keel_device_t *base, const keel_pool_options_t 
     KEEL_TRY(pool_create_words(&words, pool));
     pool_follow(*pool, amdgpu_behind_find);
     // With a threshold, slabs that are idle are to go when their last block comes back.
-    if (options->block_size && !options->threshold) shelf_make(device, options, *pool);
+    if (!options->threshold) shelf_make(device, options, *pool);
     return NULL;
 }
 
