@@ -520,6 +520,30 @@ TEST(alloca, deallocas_behind_each_other_do_not_help, POOLS)
     }
 }
 
+// Nor do those behind a semaphore that only work behind the alloca will signal, which comes last.
+TEST(alloca, deallocas_behind_later_work_do_not_help, POOLS)
+{
+    for (int works = 0; works < 2; works++) {
+        row("work that signals: %d", works);
+        keel_pool_t *pool = new_failing_pool(4096, 0);
+        keel_semaphore_t *last = new_semaphore(0);
+        keel_buffer_t *x = new_reserved(pool, 4096), *y = new_reserved(pool, 4096);
+        keel_op_t fill = keel_op_fill(keel_whole(x), 1, 1);
+        reach(submit(keel_op_alloca(x)));
+        keel_point_t freed = submit_after(KEEL_AFTER(keel_point(last, 1)), keel_op_dealloca(x));
+        keel_point_t ready = submit(keel_op_alloca(y)), between;
+        if (!faulted()) CHECK_EQ(waiting_until(pool, 1), 1);
+        CHECK(pending(ready));
+        TRY(keel_queue_submit(the_queue(), KEEL_AFTER(ready), &fill, (size_t)works,
+                              KEEL_POINTS(keel_point(last, 1)), &between));
+        reach_failure_saying(ready, KEEL_RESOURCE_EXHAUSTED, "4096");
+        reach_failure(between, KEEL_RESOURCE_EXHAUSTED);
+        reach_failure(freed, KEEL_RESOURCE_EXHAUSTED);
+        CHECK(is_resident(x));
+        CHECK_EQ(waiting_in(pool), 0);
+    }
+}
+
 // A pool does not wait for another one.
 TEST(alloca, deallocas_of_other_pools_do_not_help, POOLS)
 {

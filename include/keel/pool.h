@@ -20,8 +20,9 @@
 //
 // When not the limit but the device has no more memory, an alloca waits as with KEEL_POOL_FAILS:
 // for deallocas of its own pool (a driver may wait for some of others that run). Either way those
-// that wait fail when all deallocas left wait for them, by points of the device's submissions. Of
-// waits for semaphores, or by way of the host or another device, this may not be known.
+// that wait fail when all deallocas left wait for them: by points of the device's submissions, or
+// for values of semaphores that such submissions signal, those very values. By way of larger
+// values, of the host, or of another device, this may not be known.
 //
 // The message of these failures names the size asked for, the bytes in use and the limit.
 //

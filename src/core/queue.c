@@ -225,8 +225,8 @@ KEEL_HOT static keel_status_t commands_fill(keel_submission_t *submission, const
     return status;
 }
 
-// Allocas may wait for its deallocas, which may now turn out to wait for them.
-__attribute__((noinline)) static void submit_deallocas(keel_submission_t *submission)
+// Deallocas for which allocas wait may now turn out to wait for those.
+__attribute__((noinline)) static void submit_and_look(keel_submission_t *submission)
 {
     keel_queue_t *queue = submission->queue; // the caller's
     queue->device->ops->queue_submit(queue, submission);
@@ -254,8 +254,8 @@ queue_submit(keel_queue_t *queue, keel_points_t waits, const keel_op_t *ops, siz
         return status;
     }
     if (done) *done = keel_point(queue->timeline, submission->id);
-    if (__builtin_expect(submission->commands.kinds >> KEEL_CMD_DEALLOCA & 1, 0))
-        submit_deallocas(submission);
+    if (__builtin_expect(submission_may_close(submission), 0))
+        submit_and_look(submission);
     else
         queue->device->ops->queue_submit(queue, submission);
     return NULL;

@@ -67,7 +67,9 @@ keel_status_t keel_remote_create(keel_device_t *device, const keel_remote_ops_t 
 
 void keel_submission_wait_remote(keel_submission_t *submission, void (*start)(keel_submission_t *))
 {
-    if (submission->linked) // for a point of its own queue
+    // An alloca may wait for its deallocas, and the library sees only what waits on the host.
+    bool gives = submission->commands.kinds >> KEEL_CMD_DEALLOCA & 1;
+    if (gives || submission->linked) // for a point of its own queue
         submission_wait(submission, start);
     else if (submission_wait_early(submission, start))
         submission_later(submission, start);

@@ -96,6 +96,16 @@ static inline bool submission_is_cancelled(const keel_submission_t *submission)
 }
 keel_status_t submission_cancelled(const keel_submission_t *submission) KEEL_COLD;
 
+// Whether it may close a circle: an alloca waits for a dealloca, which waits for the alloca, by
+// points of work between them. Its deallocas may be those, or may wait for what it signals behind
+// its own waits. A point of a queue is no reason, for only work that comes later waits for that.
+// Then pools_look (pool.h) is due, once the driver has it.
+static inline bool submission_may_close(const keel_submission_t *submission)
+{
+    return submission->commands.kinds >> KEEL_CMD_DEALLOCA & 1 ||
+           (submission->wait_count && submission->signal_count);
+}
+
 // Frees the recycled ones, when the queue goes away.
 void submission_free_spares(keel_queue_t *queue);
 

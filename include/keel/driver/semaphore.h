@@ -64,7 +64,8 @@ KEEL_API keel_status_t keel_remote_create(keel_device_t *device, const keel_remo
                                           keel_semaphore_t **semaphore) KEEL_MUST_USE;
 
 // As keel_submission_wait, but does not wait for semaphores that the submission's own device keeps.
-// `start` finds these with keel_submission_remote_wait.
+// `start` finds these with keel_submission_remote_wait. A submission with deallocas waits for all
+// on the host, where the library sees whether an alloca waits for it in vain.
 KEEL_API void keel_submission_wait_remote(keel_submission_t *submission,
                                           void (*start)(keel_submission_t *submission));
 

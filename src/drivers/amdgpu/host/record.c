@@ -587,13 +587,13 @@ static void record_start(keel_submission_t *submission, keel_status_t (*make)(am
 {
     amdgpu_run_t *run = (amdgpu_run_t *)(void *)submission;
     amdgpu_device_t *device = amdgpu_run_device(run);
-    bool gives = submission->commands.kinds & BIT(KEEL_CMD_DEALLOCA);
+    bool closes = submission_may_close(submission);
     atomic_fetch_add(&device->runs.handlers, 1); // the run may end the device before this is over
     keel_status_t status = make(run);
     bool submitted = !status && record_submit(device, run);
     bool no_memory = amdgpu_is_no_memory(status);
     if (submitted) helper_wake(&device->runs.worker);
-    if (submitted && gives) pools_look(&device->base); // who did while it was made found it nowhere
+    if (submitted && closes) pools_look(&device->base); // a look meanwhile found it nowhere
     if (!submitted && !status) status = amdgpu_lost_cause(device);
     if (!submitted) run_finish(run);
     atomic_fetch_sub(&device->runs.handlers, 1);

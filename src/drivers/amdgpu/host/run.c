@@ -96,13 +96,22 @@ void amdgpu_host_start(keel_submission_t *submission)
               &amdgpu_queue(submission->queue)->runs, submission);
 }
 
+// Who waits on the GPU is found by amdgpu_behind_find: deallocas may, too.
+static void wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *))
+{
+    if (submission->linked) // for a point of its own queue
+        submission_wait(submission, start);
+    else if (submission_wait_early(submission, start))
+        submission_later(submission, start);
+}
+
 void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
 {
     (void)queue;
     if (amdgpu_record_suits(submission))
-        keel_submission_wait_remote(submission, amdgpu_record_start);
+        wait_early(submission, amdgpu_record_start);
     else if (amdgpu_request_suits(submission))
-        keel_submission_wait_remote(submission, amdgpu_request_start);
+        wait_early(submission, amdgpu_request_start);
     else
         submission_wait(submission, amdgpu_host_start);
 }
