@@ -316,14 +316,14 @@ static void work_do(const packet_t *packet)
 
 static void advance_run(record_t *record)
 {
-    scheduler_advance(PROTOCOL_AT(scheduler_t, record->scheduler), record);
+    scheduler_advance(PROTOCOL_AT(scheduler_t, record->scheduler), record, false);
 }
 
 static void packet_run(const packet_t *packet)
 {
     const advance_args_t *advance = PROTOCOL_AT(advance_args_t, packet_arguments(packet));
     const issue_args_t *issue = PROTOCOL_AT(issue_args_t, packet_arguments(packet));
-    switch (packet->words[0]) {
+    switch (packet->words[0] & PACKET_TYPE) {
     case WORK: work_do(packet); break;
     case TICK: scheduler_tick(&schedulers[packet->words[1]]); break;
     case TELL: __atomic_store_n(&tells[packet->words[1]], 1, __ATOMIC_RELEASE); break;

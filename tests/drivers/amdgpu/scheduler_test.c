@@ -459,7 +459,7 @@ static void queue_step(gpu_t *gpu)
         return;
     }
     const advance_args_t *a = PROTOCOL_AT(const advance_args_t, packet_arguments(&packet));
-    scheduler_advance(&gpu->s, PROTOCOL_AT(record_t, a->record));
+    scheduler_advance(&gpu->s, PROTOCOL_AT(record_t, a->record), false);
 }
 
 #define PROCESSORS(g)                                                                              \

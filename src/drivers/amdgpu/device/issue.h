@@ -13,11 +13,14 @@ enum {
     PACKET_BARRIER_AND = 3, //
     PACKET_TYPE = 0xff,     // their bits in the header
     PACKET_HEADER = 0xffff, // the bits that are not the dispatch's setup
-    PACKET_GRID = 3,        // words: the grid's three
-    PACKET_ARGUMENTS = 10,  // the address of the arguments
-    PACKET_SIGNAL = 14,     // the signal of its end
-    GROUP_SIZE_X = 3,       // kinds of hidden arguments: counts are before it
-    GRID_DIMS = 6,          //
+    PACKET_BARRIER = 1 << 8,
+    PACKET_ACQUIRE = 3 << 9, // the scope of the acquire; 2 is that of the system
+    PACKET_SYSTEM = 2 << 9,
+    PACKET_GRID = 3,       // words: the grid's three
+    PACKET_ARGUMENTS = 10, // the address of the arguments
+    PACKET_SIGNAL = 14,    // the signal of its end
+    GROUP_SIZE_X = 3,      // kinds of hidden arguments: counts are before it
+    GRID_DIMS = 6,         //
 };
 
 // What a work-item needs to know to write a command.
@@ -91,8 +94,9 @@ static inline void packet_write(packet_t *at, const packet_t *from, uint64_t arg
 
 static inline void packet_open(packet_t *at, uint32_t header)
 {
-    // release: pairs with the packet processor, which reads the rest when the header is valid.
-    PROTOCOL_STORE(&at->words[0], header, __ATOMIC_RELEASE);
+    // release: pairs with the packet processor, which reads the rest when the header is valid. It
+    // is this GPU's, and so are the kernels that read the arguments.
+    AGENT_SEND(&at->words[0], header);
 }
 
 // In place of a dispatch that has nothing to do: it keeps the order.
@@ -117,7 +121,7 @@ static inline void record_fault(record_t *record, uint32_t kind, uint32_t offset
                                 const uint32_t counts[3])
 {
     uint64_t none = 0;
-    if (!PROTOCOL_CAS(&record->fault, &none, (uint64_t)kind << 32 | offset) || !counts) return;
+    if (!AGENT_CAS(&record->fault, &none, (uint64_t)kind << 32 | offset) || !counts) return;
     for (int i = 0; i < 3; i++) record->fault_counts[i] = counts[i];
 }
 
@@ -228,10 +232,11 @@ static inline void counts_put(record_t *record, const program_command_t *c, pack
     packet_open(at, header);
 }
 
+// relaxed: what wrote them has ended, and this kernel, or the tick, has acquired it.
 static inline void counts_load(uint64_t address, uint32_t counts[3])
 {
     const uint32_t *words = PROTOCOL_AT(const uint32_t, address);
-    for (int i = 0; i < 3; i++) counts[i] = PROTOCOL_LOAD(&words[i], __ATOMIC_RELAXED);
+    for (int i = 0; i < 3; i++) counts[i] = AGENT_LOAD(&words[i], __ATOMIC_RELAXED);
 }
 
 // Has a packet in front of the dispatch's put the counts in, when what comes before has ended.
@@ -240,7 +245,7 @@ static inline void counts_defer(const issue_t *i, const program_command_t *c,
 {
     packet_t *at = packet_at(i, c->packet_at);
     patch_args_t *a = PROTOCOL_AT(patch_args_t, i->record->arguments + grid->place);
-    const uint32_t kept = UINT32_C(1) << 8; // the bit of the barrier is the first packet's
+    const uint32_t kept = PACKET_BARRIER | PACKET_ACQUIRE; // of the dispatch, whose first this is
     *a = (patch_args_t){
         .record = i->record->self,
         .command = (uintptr_t)c,

@@ -23,7 +23,7 @@ KEEL_RAW_KERNEL(keel_advance, KEEL_GROUP(1), advance_args_t, a)
         record_t *record = PROTOCOL_AT(record_t, a.record);
         scheduler_t *s = PROTOCOL_AT(scheduler_t, record->scheduler);
         uint64_t start = zone_begin();
-        scheduler_advance(s, record);
+        scheduler_advance(s, record, false);
         zone_end(s, ZONE_ADVANCE, start);
     }
 }

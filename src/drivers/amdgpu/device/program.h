@@ -122,8 +122,16 @@ typedef struct segment_t {
     uint32_t way_count;
     uint32_t depth, most; // of a while: among the loops of the record; rounds at most, 0: any
     uint32_t offset;      // of the command that ends it
-    uint32_t unused;
+    uint32_t reads;       // issue reads counts, and no packet of the record has ended
 } segment_t;
+
+// Its commands are written by keel_issue. That is a packet, so what it reads is what there was when
+// the waits were over: the tick that lets a record go may have begun before, and not every GPU
+// drops what its L2 has read when a kernel asks for it.
+static inline bool segment_is_wide(const segment_t *segment)
+{
+    return segment->count > PROGRAM_SERIAL || segment->reads;
+}
 
 typedef struct program_t {
     uint64_t segments; // segment_t; it begins with the first

@@ -334,7 +334,7 @@ static inline void host_tell(scheduler_t *s)
 {
     // acq_rel: pairs with the host's, which clears it and then looks.
     if (PROTOCOL_SWAP(&s->telling, 1, __ATOMIC_ACQ_REL)) return;
-    PROTOCOL_ADD(&s->told, 1, __ATOMIC_RELAXED);
+    AGENT_ADD(&s->told, 1, __ATOMIC_RELAXED);
     packet_put(&s->control, &s->tell);
 }
 

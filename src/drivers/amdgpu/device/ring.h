@@ -105,7 +105,7 @@ static inline uint64_t slots_take(scheduler_t *s, uint32_t count)
         PROTOCOL_ADD(&ring->dropped, count, __ATOMIC_RELAXED);
         ring_ask(s, ring);
         return RING_NONE;
-    } while (!PROTOCOL_CAS(&ring->write, &first, first + count));
+    } while (!AGENT_CAS(&ring->write, &first, first + count)); // the host only reads it
     if (used > size / 2) ring_ask(s, ring);
     return first;
 }

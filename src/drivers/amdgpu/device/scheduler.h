@@ -90,7 +90,7 @@ static inline bool queue_has_room(const record_t *record)
 {
     const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, record->queue);
     // acquire: pairs with record_retire, before which the packets were read.
-    return PROTOCOL_LOAD(&queue->used, __ATOMIC_ACQUIRE) + record->room <= queue->room;
+    return AGENT_LOAD(&queue->used, __ATOMIC_ACQUIRE) + record->room <= queue->room;
 }
 
 // The same, behind those that starve for it.
@@ -138,12 +138,15 @@ static inline bool room_give_back(scheduler_t *s, const record_t *record)
     const shelf_t *shelf = PROTOCOL_AT(const shelf_t, record->shelf);
     const shelf_side_t *side = shelf ? PROTOCOL_AT(const shelf_side_t, shelf->sides) : NULL;
     // release: pairs with queue_has_room.
-    PROTOCOL_ADD(&queue->used, -record->room, __ATOMIC_RELEASE);
-    // seq_cst: pairs with queues_keep and record_lack. Either this sees who waits, or they see
-    // what came back.
-    PROTOCOL_FENCE();
+    AGENT_ADD(&queue->used, -record->room, __ATOMIC_RELEASE);
+    // seq_cst: pairs with queues_keep, and record_lack, which may be another GPU's or the host's.
+    // Either this sees who waits, or they see what came back.
+    if (shelf)
+        PROTOCOL_FENCE();
+    else
+        AGENT_FENCE();
     // This scheduler first, then those of the shelf, by one loop: tick_ask is inlined once.
-    uint32_t asks = PROTOCOL_LOAD(&s->starving, __ATOMIC_RELAXED);
+    uint32_t asks = AGENT_LOAD(&s->starving, __ATOMIC_RELAXED);
     scheduler_t *asked = s;
     for (uint32_t left = shelf ? shelf->side_count : 0;; left--, side++) {
         if (asks) tick_ask(asked);
@@ -160,12 +163,13 @@ static inline void record_retire(scheduler_t *s, record_t *record, bool over)
     if (over && record->shelf) blocks_give_back(record);
     bool tell = room_give_back(s, record) | record->request;
     // relaxed: it is of this thread, or of packets that have ended.
-    bool signals = !PROTOCOL_LOAD(&record->fault, __ATOMIC_RELAXED);
+    bool signals = !AGENT_LOAD(&record->fault, __ATOMIC_RELAXED);
     tell |= !signals || record_signal(record);
     record_end(s, record, tell);
 }
 
-// The packet behind a segment, and the doorbell for all of them.
+// The packet behind a segment, and the doorbell for all of them. With no other packet in front of
+// it, it may be the record's first: then it acquires what the waits were for.
 static inline void advance_put(const issue_t *i, uint32_t place)
 {
     const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, i->record->queue);
@@ -174,8 +178,10 @@ static inline void advance_put(const issue_t *i, uint32_t place)
     packet_t *at = packet_at(i, place);
     a->record = i->record->self;
     packet_write(at, &i->scheduler->advance, (uintptr_t)a, 0);
-    packet_open(at, i->scheduler->advance.words[0]);
-    PROTOCOL_STORE(PROTOCOL_AT(uint64_t, queue->doorbell), number, __ATOMIC_RELEASE);
+    uint32_t header = i->scheduler->advance.words[0];
+    if (!place) header = (header & ~(uint32_t)PACKET_ACQUIRE) | PACKET_SYSTEM;
+    packet_open(at, header);
+    AGENT_SEND(PROTOCOL_AT(uint64_t, queue->doorbell), number);
 }
 
 // The packet in front of a wide segment, whose work-items write the others.
@@ -196,13 +202,13 @@ static inline void segment_issue(scheduler_t *s, record_t *record, const segment
     const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, record->queue);
     const program_command_t *c = PROTOCOL_AT(const program_command_t, segment->commands);
     const program_command_t *end = c + segment->count;
-    bool wide = segment->count > PROGRAM_SERIAL;
+    bool wide = segment_is_wide(segment);
     uint32_t packets = segment->packets + (wide ? 2 : 1);
     // relaxed: the number is all that is wanted of it.
     uint64_t first = PROTOCOL_ADD(PROTOCOL_AT(uint64_t, queue->write), packets, __ATOMIC_RELAXED);
     issue_t i = issue_of(s, record, segment, first);
     if (RING_HAS(RING_OPERATIONS)) i.slots = slots_take(s, segment->count);
-    PROTOCOL_ADD(&s->issued, packets, __ATOMIC_RELAXED);
+    AGENT_ADD(&s->issued, packets, __ATOMIC_RELAXED);
     if (wide)
         issue_put(&i, segment);
     else
@@ -229,7 +235,7 @@ static inline uint32_t segment_next(record_t *record, const step_t *step, const 
     if (segment->end == END_GOTO) return segment->target;
     const uint32_t *word = PROTOCOL_AT(const uint32_t, place_address(step, &segment->value));
     // relaxed: the packets that wrote it have ended.
-    uint32_t value = PROTOCOL_LOAD(word, __ATOMIC_RELAXED);
+    uint32_t value = AGENT_LOAD(word, __ATOMIC_RELAXED);
     const way_t *ways = PROTOCOL_AT(const way_t, segment->ways);
     if (segment->end == END_WHILE && !loop_count(record, segment, value)) return segment->other;
     if (segment->end != END_SWITCH) return value ? segment->target : segment->other;
@@ -249,7 +255,7 @@ static inline void step_begin(record_t *record, uint32_t step)
 static inline bool record_stops(scheduler_t *s, record_t *record)
 {
     // relaxed, both: the fault is of packets that have ended; the host may come too late.
-    uint64_t fault = PROTOCOL_LOAD(&record->fault, __ATOMIC_RELAXED);
+    uint64_t fault = AGENT_LOAD(&record->fault, __ATOMIC_RELAXED);
     uint64_t cancel = PROTOCOL_LOAD(&record->cancel, __ATOMIC_RELAXED);
     bool over = record->step == record->step_count;
     if (!fault && !over && !cancel) return false;
@@ -259,10 +265,11 @@ static inline bool record_stops(scheduler_t *s, record_t *record)
     return true;
 }
 
-// Goes on with a record that has no packets left to run: up to the next ones. A call would need a
-// stack, which the GPU has to make room for.
+// Goes on with a record that has no packets left to run: up to the next ones. `first`: none has run
+// yet. Then a packet comes before a look at a word that decides: see segment_is_wide. A call would
+// need a stack, which the GPU has to make room for.
 __attribute__((always_inline)) static inline void scheduler_advance(scheduler_t *s,
-                                                                    record_t *record)
+                                                                    record_t *record, bool first)
 {
     enum { EMPTY = 8 }; // segments without commands; then a packet lets others have their turn
     for (uint32_t empty = 0; !record_stops(s, record);) {
@@ -270,7 +277,8 @@ __attribute__((always_inline)) static inline void scheduler_advance(scheduler_t 
         const program_t *program = PROTOCOL_AT(const program_t, step->program);
         const segment_t *segment =
             PROTOCOL_AT(const segment_t, program->segments) + record->segment;
-        if (!record->entered && (segment->count || empty++ == EMPTY)) {
+        bool branches = first && segment->end != END_RETURN;
+        if (!record->entered && (segment->count || branches || empty++ == EMPTY)) {
             record->entered = 1;
             segment_issue(s, record, segment);
             return;
@@ -398,9 +406,9 @@ static inline void record_lacks_not(record_t *record)
 static inline void record_go(scheduler_t *s, record_t *record)
 {
     ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, record->queue);
-    PROTOCOL_ADD(&queue->used, record->room, __ATOMIC_RELAXED);
+    AGENT_ADD(&queue->used, record->room, __ATOMIC_RELAXED);
     lates_bind(record);
-    scheduler_advance(s, record);
+    scheduler_advance(s, record, true);
 }
 
 // Keeps a record in a list of its own kind, for later.
@@ -520,7 +528,7 @@ static inline record_list_t queues_look(scheduler_t *s)
     while (at) {
         ring_queue_t *queue = PROTOCOL_AT(ring_queue_t, at);
         // acquire: pairs with record_retire, before which the packets were read.
-        uint32_t used = PROTOCOL_LOAD(&queue->used, __ATOMIC_ACQUIRE);
+        uint32_t used = AGENT_LOAD(&queue->used, __ATOMIC_ACQUIRE);
         at = queue->next;
         while (queue->starved.first) {
             record_t *record = PROTOCOL_AT(record_t, queue->starved.first);
@@ -538,9 +546,9 @@ static inline record_list_t queues_look(scheduler_t *s)
 static inline void queues_keep(scheduler_t *s)
 {
     if (!s->full) return;
-    PROTOCOL_STORE(&s->starving, 1, __ATOMIC_RELAXED);
+    AGENT_STORE(&s->starving, 1, __ATOMIC_RELAXED);
     // seq_cst: pairs with room_give_back. Either that sees who starves, or this sees the room.
-    PROTOCOL_FENCE();
+    AGENT_FENCE();
     for (uint64_t at = s->full; at;) {
         const ring_queue_t *queue = PROTOCOL_AT(const ring_queue_t, at);
         at = queue->next;
@@ -555,7 +563,7 @@ static inline void records_look(scheduler_t *s, uint64_t came)
     enum { FITS, LACKS, CAME };
     uint64_t at = queues_look(s).first, lacking = s->lacking.first, next;
     s->lacking = (record_list_t){0};
-    PROTOCOL_STORE(&s->starving, 0, __ATOMIC_RELAXED);
+    AGENT_STORE(&s->starving, 0, __ATOMIC_RELAXED);
     for (uint32_t list = FITS; list <= CAME; at = list++ == FITS ? lacking : came) {
         for (; at; at = next) {
             record_t *record = PROTOCOL_AT(record_t, at);

@@ -170,6 +170,7 @@ struct amdgpu_run_t {
     bool flying;         // its last packet was written, and the signal tells when it is over
     bool unwatched;      // by HSA, so the device's thread looks at the signal; under the lock
     uint32_t packets;    // in the ring
+    bool behind;         // of these, one has the barrier bit and others in front of it
     hsa_signal_t signal; // owned; 0: none yet
     struct {
         amdgpu_run_t *next, **link;
@@ -324,8 +325,18 @@ typedef struct amdgpu_launch_t {
     uint32_t size;
 } amdgpu_launch_t;
 keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch) KEEL_MUST_USE;
-// The packet of a launch whose arguments lie at an address; the header has no barrier.
-void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments,
+// The scopes of a packet's fences, in its header. docs/amdgpu.md says which packet needs which.
+enum {
+    AMDGPU_ACQUIRE = 3 << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE, // the bits
+    AMDGPU_RELEASE = 3 << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+    AMDGPU_ACQUIRE_AGENT = HSA_FENCE_SCOPE_AGENT << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE,
+    AMDGPU_ACQUIRE_SYSTEM = HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE,
+    AMDGPU_RELEASE_AGENT = HSA_FENCE_SCOPE_AGENT << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+    AMDGPU_RELEASE_SYSTEM = HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+};
+// The packet of a launch whose arguments lie at an address; the header has the fences, and no
+// barrier.
+void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments, uint32_t fences,
                         hsa_kernel_dispatch_packet_t *packet);
 
 // dispatch.c

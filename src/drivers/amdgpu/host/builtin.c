@@ -106,7 +106,9 @@ static keel_status_t clock_launch(amdgpu_device_t *device, const block_t *block,
     keel_status_t failed = atomic_load(&device->failed);
     if (failed) return keel_status_retain(failed);
     KEEL_TRY(side_need(device));
-    amdgpu_packet_make(&launch, block->address, &packet);
+    // The host reads the clock when the packet has ended.
+    amdgpu_packet_make(&launch, block->address, AMDGPU_ACQUIRE_AGENT | AMDGPU_RELEASE_SYSTEM,
+                       &packet);
     packet.completion_signal = signal;
     uint64_t number = amdgpu_packet_write(hsa, device->side, &packet,
                                           packet.header | (uint32_t)packet.setup << 16);

@@ -91,7 +91,7 @@ keel_status_t compile_begin(compiler_t *c)
 {
     segment_t *segment = vector_grow(&c->segments, sizeof *segment);
     if (!segment) return status_no_memory();
-    segment->commands = c->commands.size;
+    segment->commands = c->group = c->commands.size;
     c->arguments = 0;
     c->barrier = c->now = c->risky = false;
     return NULL;
@@ -102,14 +102,27 @@ uint32_t compile_count(const compiler_t *c)
     return (uint32_t)(c->segments.size / sizeof(segment_t));
 }
 
+// The packets that may end last release at system scope: behind the segment the record may signal.
+// keel_advance, which does, cannot do that for them: not on every GPU does a kernel write back the
+// L2. Those before the last barrier release to the GPU, as it is only the GPU that goes on.
+static void group_release(compiler_t *c)
+{
+    program_command_t *command = (program_command_t *)(void *)(c->commands.data + c->group);
+    const program_command_t *end = command_now(c) + 1;
+    for (; command != end; command++)
+        command->packet.words[0] =
+            (command->packet.words[0] & ~(uint32_t)AMDGPU_RELEASE) | AMDGPU_RELEASE_SYSTEM;
+}
+
 void compile_end(compiler_t *c, segment_end_t end, uint32_t target, uint32_t other)
 {
     segment_t *segment = segment_now(c);
+    if (segment->count) group_release(c);
     segment->end = end;
     segment->target = target;
     segment->other = other;
     segment->offset = c->offset;
-    uint32_t packets = segment->packets + 1 + (segment->count > PROGRAM_SERIAL);
+    uint32_t packets = segment->packets + 1 + segment_is_wide(segment);
     if (packets > c->room) c->room = packets;
     if (c->arguments > c->most_arguments) c->most_arguments = c->arguments;
 }
@@ -141,6 +154,15 @@ static uint32_t arguments_place(compiler_t *c, uint32_t size)
     return place;
 }
 
+// What the record waited for is acquired at system scope by all packets of a program that may begin
+// first. Between those and the others there is a barrier, or the packet behind a segment: since
+// then there was only the GPU's own work. group_release has the last ones.
+static uint32_t fences_of(compiler_t *c)
+{
+    bool first = compile_count(c) == 1 && c->group == segment_now(c)->commands;
+    return (first ? AMDGPU_ACQUIRE_SYSTEM : AMDGPU_ACQUIRE_AGENT) | AMDGPU_RELEASE_AGENT;
+}
+
 // A command of one packet, behind what the last barrier is for.
 static keel_status_t command_add(compiler_t *c, const amdgpu_launch_t *launch)
 {
@@ -149,7 +171,8 @@ static keel_status_t command_add(compiler_t *c, const amdgpu_launch_t *launch)
     segment_t *segment = segment_now(c);
     hsa_kernel_dispatch_packet_t packet;
     if (!command) return status_no_memory();
-    amdgpu_packet_make(launch, 0, &packet);
+    if (c->barrier) c->group = c->commands.size - sizeof *command;
+    amdgpu_packet_make(launch, 0, fences_of(c), &packet);
     packet.kernel_object = amdgpu_kernel_object(launch->kernel, c->node);
     if (c->barrier) packet.header |= BARRIER_BIT;
     memcpy(&command->packet, &packet, sizeof packet);
@@ -415,7 +438,9 @@ static keel_status_t grid_add(compiler_t *c, const keel_cmd_dispatch_t *d,
     uint64_t offset;
     memcpy(grid.places, kernel->places, sizeof grid.places);
     KEEL_TRY(place_of(c, &d->counts, &grid.counts));
-    if (keel_ref_is_parameter(&d->counts)) grid.dynamic = false;
+    bool given = keel_ref_is_parameter(&d->counts);
+    if (given) grid.dynamic = false;
+    if (!given && !grid.dynamic && compile_count(c) == 1) segment_now(c)->reads = 1;
     if (grid.dynamic) grid.place = arguments_place(c, sizeof(patch_args_t));
     KEEL_TRY(data_add(c, &grid, sizeof grid, &offset));
     program_command_t *command = command_now(c);

@@ -35,6 +35,7 @@ typedef struct compiler_t {
     compile_vector_t relocations; // uint64_t: words of the data that become addresses
     compile_vector_t table;       // table_entry_t: of buffers of pools
     amdgpu_lates_t *lates;        // the last ones are those of the table
+    uint64_t group;               // in `commands`: the first one behind the last barrier
     uint32_t offset;              // of the command in its list: the caller's
     uint32_t arguments;           // bytes, of the segment
     uint32_t most_arguments;      // the same of the segment that has most

@@ -72,9 +72,11 @@ static bool told(hsa_signal_value_t value, void *data)
     return true; // it is to be called again
 }
 
-// A packet of a kernel of the scheduler's: one group, of `items`.
+// A packet of a kernel of the scheduler's: one group, of `items`. What these write for the host or
+// for other GPUs is told by atomic operations of their own, at system scope, and lies in memory of
+// the host, which the L2 does not keep.
 static void packet_make(const amdgpu_control_t *control, const amdgpu_kernel_t *kernel,
-                        uint16_t items, uint16_t bits, packet_t *made)
+                        uint16_t items, uint32_t bits, packet_t *made)
 {
     const amdgpu_launch_t launch = {
         .kernel = kernel,
@@ -83,9 +85,8 @@ static void packet_make(const amdgpu_control_t *control, const amdgpu_kernel_t *
         .local = kernel->group,
     };
     hsa_kernel_dispatch_packet_t packet;
-    amdgpu_packet_make(&launch, control->memory->address, &packet);
+    amdgpu_packet_make(&launch, control->memory->address, bits | AMDGPU_RELEASE_AGENT, &packet);
     packet.kernel_object = amdgpu_kernel_object(kernel, control->node);
-    packet.header |= bits;
     memcpy(made, &packet, sizeof packet);
 }
 
@@ -93,19 +94,21 @@ static void packet_make(const amdgpu_control_t *control, const amdgpu_kernel_t *
 static void packets_make(const amdgpu_control_t *control)
 {
     const amdgpu_scheduler_t *s = control->device->scheduler;
-    const uint16_t barrier = 1u << HSA_PACKET_HEADER_BARRIER;
+    const uint32_t barrier = 1u << HSA_PACKET_HEADER_BARRIER;
     // Behind the tick that sends it: else one tick could tell again as soon as the host has heard,
     // and go round the ring to its own packet.
     hsa_barrier_and_packet_t tell = {
-        .header = HSA_PACKET_TYPE_BARRIER_AND | barrier |
-                  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+        .header = (uint16_t)(HSA_PACKET_TYPE_BARRIER_AND | barrier | AMDGPU_RELEASE_SYSTEM),
         .completion_signal = control->signal,
     };
     scheduler_t *shared = control->shared;
-    packet_make(control, &s->tick, 1, barrier, &shared->tick);       // one at a time
-    packet_make(control, &s->advance, 1, barrier, &shared->advance); // behind all of its record
-    packet_make(control, &s->issue, PROGRAM_WIDE, 0, &shared->issue);
-    packet_make(control, &s->patch, 1, 0, &shared->patch);
+    // One at a time. It reads programs that the host has put into the GPU's memory.
+    packet_make(control, &s->tick, 1, barrier | AMDGPU_ACQUIRE_SYSTEM, &shared->tick);
+    // Behind all of its record. The first packet of that acquires for it (advance_put).
+    packet_make(control, &s->advance, 1, barrier | AMDGPU_ACQUIRE_AGENT, &shared->advance);
+    // Maybe the first of its record.
+    packet_make(control, &s->issue, PROGRAM_WIDE, AMDGPU_ACQUIRE_SYSTEM, &shared->issue);
+    packet_make(control, &s->patch, 1, 0, &shared->patch); // acquires as its dispatch does
     memcpy(&shared->tell, &tell, sizeof tell);
 }
 

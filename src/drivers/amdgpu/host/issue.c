@@ -8,13 +8,11 @@
 #include "drivers/amdgpu/device/program.h"
 #include "drivers/amdgpu/host/amdgpu.h"
 
-void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments,
+void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments, uint32_t fences,
                         hsa_kernel_dispatch_packet_t *packet)
 {
     *packet = (hsa_kernel_dispatch_packet_t){
-        .header = HSA_PACKET_TYPE_KERNEL_DISPATCH |
-                  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
-                  HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
+        .header = (uint16_t)(HSA_PACKET_TYPE_KERNEL_DISPATCH | fences),
         .setup = 3,
         .workgroup_size_x = (uint16_t)launch->group_size[0],
         .workgroup_size_y = (uint16_t)launch->group_size[1],
@@ -36,6 +34,15 @@ static keel_status_t piece_take(amdgpu_run_t *run, uint64_t size, void **data, u
                         address);
 }
 
+// What the run waited for is acquired at system scope by all packets that may begin first. Those
+// behind a barrier have one of these before them, and only the GPU's own work since. The packet of
+// amdgpu_commit releases what all of them wrote.
+static uint32_t fences_of(amdgpu_run_t *run)
+{
+    run->behind |= run->base.barrier && run->packets;
+    return (run->behind ? AMDGPU_ACQUIRE_AGENT : AMDGPU_ACQUIRE_SYSTEM) | AMDGPU_RELEASE_AGENT;
+}
+
 keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
 {
     const hsa_symbols_t *hsa = amdgpu_run_device(run)->hsa;
@@ -47,7 +54,7 @@ keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch)
     KEEL_TRY(piece_take(run, all > given ? all : given, &data, &address));
     memcpy(data, launch->arguments, given);
     if (all > given) memset((char *)data + given, 0, all - given);
-    amdgpu_packet_make(launch, address, &packet);
+    amdgpu_packet_make(launch, address, fences_of(run), &packet);
     packet.kernel_object = amdgpu_kernel_object(launch->kernel, amdgpu_run_node(run));
     amdgpu_stamp(run, &packet);
     uint32_t header = packet.header | (uint32_t)packet.setup << 16;

@@ -217,9 +217,10 @@ void amdgpu_commit(run_t *base)
     amdgpu_device_t *device = amdgpu_run_device(run);
     hsa_queue_t *queue = amdgpu_queue(run->base.submission.queue)->queue;
     const hsa_barrier_and_packet_t packet = {.completion_signal = run->signal};
-    const uint32_t header = HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER |
-                            HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE |
-                            HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE;
+    // It reads nothing. What it releases is all that the packets before it have written, which the
+    // host and other GPUs may see when the signal tells.
+    const uint32_t header =
+        HSA_PACKET_TYPE_BARRIER_AND | 1u << HSA_PACKET_HEADER_BARRIER | AMDGPU_RELEASE_SYSTEM;
     if (!run->packets || run->flying) return;
     run->flying = true;
     run_begin(&run->base);
@@ -252,6 +253,7 @@ void amdgpu_settle(run_t *base)
     flight_unlist(run);
     run->flying = false;
     run->packets = 0;
+    run->behind = false;
     run->base.before = run->base.now = run->base.barrier = false;
     blocks_leave(run, !amdgpu_stamps_record(run));
     keel_status_t failed = amdgpu_lost_cause(device);
