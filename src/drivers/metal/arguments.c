@@ -118,28 +118,50 @@ static keel_status_t sizes_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
     return NULL;
 }
 
-keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
-                                  const keel_cmd_execute_t *execute, const unsigned char *block)
+// Whether the encoder has these addresses, and the lengths if the kernel asks for them. What an
+// encoder of Metal's has written is for one kernel.
+static bool bound_has(const metal_run_t *run, const metal_pipeline_t *code,
+                      const unsigned char *addresses, uint32_t size)
+{
+    if (!size || run->bound.size != size || memcmp(run->bound.block, addresses, size)) return false;
+    if (metal_run_device(run)->encoded) return run->bound.code == code;
+    return run->bound.sizes || !code->sizes;
+}
+
+static keel_status_t bound_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                               const keel_cmd_execute_t *execute, const unsigned char *block)
 {
     const metal_pipeline_t *code = ((const metal_kernel_t *)c->kernel)->code;
     uint64_t addresses[METAL_BINDINGS + 1], lengths[METAL_BINDINGS];
     uint32_t size = c->binding_count * (uint32_t)sizeof *addresses;
     metal_place_t sizes = {0};
-    memcpy(addresses, block + ADDRESSES_AT, size);
-    memcpy(lengths, block + ADDRESSES_AT + size, size);
+    memcpy(addresses, block, size);
+    memcpy(lengths, block + size, size);
     if (code->sizes) KEEL_TRY(sizes_set(run, c, lengths, &sizes));
-    if (metal_run_device(run)->encoded && c->binding_count) {
-        KEEL_TRY(encoded_set(run, c, execute, &sizes));
-    } else {
-        addresses[c->binding_count] =
-            code->sizes ? metal_memory_address(run->arguments) + sizes.offset : 0;
-        uint32_t count = c->binding_count + (code->sizes ? 1u : 0u);
-        KEEL_TRY(
-            metal_bytes_set(run, addresses, count * (uint32_t)sizeof *addresses, METAL_AT_BLOCK));
+    if (metal_run_device(run)->encoded && c->binding_count)
+        return encoded_set(run, c, execute, &sizes);
+    addresses[c->binding_count] =
+        code->sizes ? metal_memory_address(run->arguments) + sizes.offset : 0;
+    uint32_t count = c->binding_count + (code->sizes ? 1u : 0u);
+    return metal_bytes_set(run, addresses, count * (uint32_t)sizeof *addresses, METAL_AT_BLOCK);
+}
+
+keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
+                                  const keel_cmd_execute_t *execute, const unsigned char *block)
+{
+    const metal_pipeline_t *code = ((const metal_kernel_t *)c->kernel)->code;
+    const unsigned char *addresses = block + ADDRESSES_AT; // and lengths
+    uint32_t size = 2 * c->binding_count * (uint32_t)sizeof(uint64_t);
+    if (!bound_has(run, code, addresses, size)) {
+        run->bound.size = 0;
+        KEEL_TRY(bound_set(run, c, execute, addresses));
+        run->bound.code = code;
+        run->bound.sizes = code->sizes;
+        run->bound.size = size;
+        memcpy(run->bound.block, addresses, size);
     }
     run->variables = NULL; // constants are in their place
-    return metal_bytes_set(run, block + ADDRESSES_AT + 2 * size, c->constant_size,
-                           METAL_AT_CONSTANTS);
+    return metal_bytes_set(run, addresses + size, c->constant_size, METAL_AT_CONSTANTS);
 }
 
 metal_layout_t metal_arguments_layout(const keel_cmd_dispatch_t *c)

@@ -60,23 +60,27 @@ keel_status_t metal_encoder_hand_over(metal_run_t *run)
     return NULL;
 }
 
+static id encoder_make(metal_run_t *run, metal_encoder_t kind)
+{
+    const metal_device_t *device = metal_run_device(run);
+    if (run->timed.wanted) return metal_stamped_encoder(run, kind);
+    if (kind == METAL_BLIT) return mtl_blit_encoder(device->api, run->command);
+    return mtl_compute_encoder(device->api, run->command, device->dispatches);
+}
+
 static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
 {
     const metal_api_t *api = metal_run_device(run)->api;
     KEEL_TRY(metal_encoder_hand_over(run));
-    if (run->timed.wanted)
-        run->encoder = metal_stamped_encoder(run, kind);
-    else if (kind == METAL_BLIT)
-        run->encoder = mtl_blit_encoder(api, run->command);
-    else
-        run->encoder = mtl_compute_encoder(api, run->command, metal_run_device(run)->dispatches);
+    run->encoder = encoder_make(run, kind);
     if (!run->encoder) return exhausted("encoder");
     run->kind = kind;
     run->base.barrier = false;
-    run->pipeline = run->variables = NULL;
+    run->pipeline = NULL;
+    metal_indices_taken(run);
     run->named = NULL;
     run->local = 0;
-    memset(run->used, 0, sizeof run->used);
+    metal_used_forget(run);
     if (run->fenced) mtl_wait_for_fence(api, run->encoder, run->fence);
     metal_ahead_fences(run);
     return NULL;
@@ -129,7 +133,7 @@ static void builtin_dispatch(metal_run_t *run, metal_builtin_t kernel, const met
     metal_pipeline_set(run, device->builtins[kernel]);
     mtl_set_buffer(api, run->encoder, target->buffer, target->offset, 0);
     mtl_set_bytes(api, run->encoder, &range, sizeof range, 1);
-    run->variables = NULL; // these were there
+    metal_indices_taken(run);
     metal_launch(run, (metal_size_t){groups < GROUPS ? groups : GROUPS, 1, 1},
                  (metal_size_t){threads, 1, 1});
 }
@@ -230,7 +234,7 @@ keel_status_t metal_encode_counts(metal_run_t *run, const metal_place_t *source,
     mtl_set_buffer(api, run->encoder, target->buffer, target->offset, 0);
     mtl_set_bytes(api, run->encoder, &range, sizeof range, 1);
     mtl_set_buffer(api, run->encoder, source->buffer, source->offset, 2);
-    run->variables = NULL; // these were there
+    metal_indices_taken(run);
     metal_launch(run, (metal_size_t){1, 1, 1}, (metal_size_t){STEP, 1, 1});
     mtl_memory_barrier(api, run->encoder, METAL_SCOPE_BUFFERS);
     return NULL;

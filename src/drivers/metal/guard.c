@@ -83,7 +83,7 @@ keel_status_t metal_guard_need(metal_run_t *run)
     KEEL_TRY(table_next(run));
     metal_pipeline_set(run, device->builtins[METAL_GUARD]);
     mtl_set_buffer(api, run->encoder, run->table.buffer, run->table.offset, 0);
-    run->variables = NULL; // these were there
+    metal_indices_taken(run);
     mtl_set_buffer(api, run->encoder, metal_memory_buffer(run->words),
                    METAL_STOP * sizeof(uint32_t), 3);
     guards_encode(run);

@@ -416,7 +416,8 @@ static keel_status_t execute_encode(metal_run_t *run, const indirect_t *indirect
     KEEL_TRY(metal_encoder_need(run, METAL_COMPUTE));
     uses_name(run, indirect);
     metal_launch_commands(run, indirect->commands, stretch->begin, stretch->count);
-    run->pipeline = run->variables = NULL; // what was set is not relied on
+    run->pipeline = NULL; // what was set is not relied on
+    metal_indices_taken(run);
     if (stretch->ordered) run->base.before = true;
     return NULL;
 }

@@ -39,7 +39,7 @@ enum {
     METAL_OUTSTANDING = 256, // command buffers of a queue; more of them block who makes one
     METAL_FENCES = 64,       // that a queue keeps for later
     METAL_TABLE = 4096,      // bytes of counts behind one guard
-    METAL_USED = 16,         // buffers that a run knows to be resident
+    METAL_USED = 32,         // places of a run's own for buffers that it has made resident
     METAL_BYTES = 4096,      // that setBytes takes
     METAL_BINDINGS = 64,     // of a kernel
     METAL_CONSTANTS = 16384, // bytes of these, or of a block of the kernel's own making
@@ -187,11 +187,18 @@ struct metal_run_t {
     bool committed;
     id encoder; // the open one, in the keeping of the pool of who drives
     metal_encoder_t kind;
-    id pipeline;         // that the encoder has; NULL: none
-    id variables;        // at their index; NULL: none
-    unsigned long local; // bytes of threadgroup memory at index 0
-    id used[METAL_USED]; // buffers that it has made resident
-    uint32_t use_next;
+    id pipeline;  // that the encoder has; NULL: none
+    id variables; // at their index; NULL: none
+    struct {
+        const void *code; // the pipeline that it was made for
+        uint32_t size;    // of what follows; 0: something else is at these indices
+        bool sizes;       // lengths are at their index
+        unsigned char block[16 * METAL_BINDINGS]; // addresses and lengths
+    } bound;                                      // the argument buffer that the encoder has
+    unsigned long local;                          // bytes of threadgroup memory at index 0
+    id used_few[METAL_USED], *used; // a table of the buffers that it has made resident: that, or
+                                    // owned; NULL: none yet
+    uint32_t used_room, used_count;
     const void *named;                  // of these, whose indirect commands
     const keel_cmd_execute_t *replayed; // the last one that indirect.c has seen
     id fence;                           // that orders encoders; the run's; NULL: none yet
@@ -431,9 +438,14 @@ run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
 bool metal_reads_words(const keel_command_t *command, const keel_cmd_execute_t *execute);
 
 // dispatch.c
+// Something else was set where kernels find their arguments.
+void metal_indices_taken(metal_run_t *run);
 // With room for a command buffer.
 keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *command,
                              const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+// An encoder begins, which has no buffer resident; the run has ended.
+void metal_used_forget(metal_run_t *run);
+void metal_used_release(metal_run_t *run);
 // Counts that the GPU has read were too large: the run has failed.
 void metal_counts_settle(metal_run_t *run);
 // Whether the GPU reads the counts, and not the host.

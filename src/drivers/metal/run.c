@@ -80,6 +80,7 @@ static void run_finish(run_t *base)
     metal_words_give_back(run);
     metal_stamps_give_back(run);
     metal_stages_release(run);
+    metal_used_release(run);
 }
 
 static keel_status_t run_stage(run_t *base, uint64_t size, void **data, uint64_t *address)

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // How many messages work takes, and that no thread is blocked by command buffers in flight.
+#include <pthread.h>
+
 #include "drivers/metal/device.h"
 
 enum { SIZE = 4096, MANY = 2000 };
@@ -203,6 +205,56 @@ static void never_blocked(void)
     fclose(log);
 }
 
+enum { CROWD = 4, ROUNDS = 8 };
+
+typedef struct member_t {
+    keel_queue_t *queue;
+    keel_buffer_t *x;
+    pthread_t thread;
+} member_t;
+
+static void *submit_on_thread(void *user)
+{
+    const member_t *member = user;
+    keel_buffer_t *x = member->x;
+    keel_op_t ops[] = {
+        keel_op_fill(keel_span(x, 0, 256), 1, 1),                  // a blit
+        keel_op_barrier(), keel_op_fill(keel_span(x, 1, 7), 2, 1), // a kernel
+    };
+    for (int i = 0; i < ROUNDS; i++) {
+        keel_point_t done;
+        assert_null(
+            keel_queue_submit(member->queue, KEEL_NO_WAITS, ops, 3, KEEL_NO_SIGNALS, &done));
+        ok(done);
+        assert_null(keel_buffer_invalidate(x, 0, KEEL_WHOLE)); // a blit, on some GPUs
+    }
+    return NULL;
+}
+
+// Threads submit to one queue and fetch memory at the same time. Metal sees one of them at a time.
+static void crowded(void)
+{
+    keel_device_t *device = device_open();
+    keel_buffer_options_t options = {.size = SIZE,
+                                     .memory = KEEL_MEMORY_DEVICE_LOCAL | KEEL_MEMORY_HOST_VISIBLE};
+    member_t crowd[CROWD];
+    for (int i = 0; i < CROWD; i++) {
+        crowd[i].queue = keel_device_queue(device, 0);
+        assert_null(keel_buffer_create(device, &options, &crowd[i].x));
+        assert_int_equal(pthread_create(&crowd[i].thread, NULL, submit_on_thread, &crowd[i]), 0);
+    }
+    for (int i = 0; i < CROWD; i++) assert_int_equal(pthread_join(crowd[i].thread, NULL), 0);
+    for (int i = 0; i < CROWD; i++) keel_buffer_release(crowd[i].x);
+    device_close(device);
+}
+
+static void test_crowded(void **state)
+{
+    (void)state;
+    run_with("crowd=200", crowded);
+    run_with("crowd=200 discrete=1", crowded);
+}
+
 static void test_one_command_buffer(void **state)
 {
     (void)state;
@@ -242,6 +294,7 @@ int main(void)
         cmocka_unit_test(test_large_update),
         cmocka_unit_test(test_never_blocked),
         cmocka_unit_test(test_captured),
+        cmocka_unit_test(test_crowded),
         cmocka_unit_test(test_allocas),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

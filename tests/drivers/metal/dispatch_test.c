@@ -143,6 +143,170 @@ static void rebound(void)
     device_close(device);
 }
 
+// Kernels that bind many buffers: in a block, and in an argument buffer.
+enum { MANY = 40 };
+
+static const char many_source[] =
+    "#include <metal_stdlib>\n"
+    "using namespace metal;\n"
+    "struct many_block { uint groups[3], zero; ulong addresses[40], lengths[40]; uint add; };\n"
+    "kernel void many(constant many_block &b [[buffer(0)]], uint i [[thread_position_in_grid]])\n"
+    "{\n"
+    "    *(device uint *)b.addresses[i] += b.add;\n"
+    "}\n";
+static const char many_bound_source[] =
+    "};\n"
+    "kernel void many(constant many_arguments &a [[buffer(0)]], constant uint &add [[buffer(1)]],\n"
+    "                 uint i [[thread_position_in_grid]])\n"
+    "{\n"
+    "    *(&a.x0)[i] += add;\n"
+    "}\n";
+
+static bool is_bound;      // the second of these
+static const char *chosen; // device
+
+static keel_executable_t *many_load(keel_device_t *device)
+{
+    enum { TEXT = 4096 };
+    keel_binding_info_t infos[MANY];
+    for (int i = 0; i < MANY; i++) infos[i] = bindings[1];
+    keel_image_entry_t one = {.info = {.name = "many",
+                                       .group_size = {MANY, 1, 1},
+                                       .bindings = MANY,
+                                       .constants = sizeof(uint32_t),
+                                       .fixed_size = true},
+                              .bindings = infos,
+                              .abi = is_bound ? KEEL_ABI_BOUND : KEEL_ABI_DIRECT};
+    char text[TEXT] = "#include <metal_stdlib>\nstruct many_arguments {\n";
+    for (int i = 0; i < MANY; i++)
+        snprintf(text + strlen(text), TEXT - strlen(text), "device uint *x%d [[id(%d)]];\n", i, i);
+    strcat(text, many_bound_source);
+    keel_executable_t *executable = NULL;
+    keel_status_t status = load_text(device, is_bound ? text : many_source, &one, 1, &executable);
+    if (status) fail_msg("%s", keel_status_message(status));
+    return executable;
+}
+
+// Messages of so many dispatches, each behind the one before, of which each binds other buffers
+// than the one before in `changed` places.
+static uint64_t many_counted(keel_device_t *device, keel_entry_t entry, keel_buffer_t **x,
+                             uint32_t rounds, uint32_t changed)
+{
+    keel_recording_t *recording = NULL;
+    assert_null(keel_recording_create(device, NULL, &recording));
+    for (uint32_t i = 0; i < rounds; i++) {
+        keel_ref_t refs[MANY];
+        for (uint32_t k = 0; k < MANY; k++)
+            refs[k] = keel_whole(x[k < changed ? MANY + (i * changed + k) % (2 * MANY) : k]);
+        keel_op_t ops[] = {
+            keel_op_dispatch(entry, keel_groups(1, 1, 1), &i, sizeof i, (keel_refs_t){refs, MANY}),
+            keel_op_barrier()};
+        assert_null(keel_recording_add(recording, ops, 2));
+    }
+    assert_null(keel_recording_end(recording));
+    uint64_t before = sim_messages();
+    ok(submit(device, KEEL_NO_WAITS, keel_op_execute(recording, KEEL_NO_BINDINGS)));
+    keel_recording_release(recording);
+    return sim_messages() - before;
+}
+
+static uint64_t rewritten; // messages of a dispatch for which an argument buffer is encoded again
+
+// A dispatch more costs three messages at most, however many buffers it binds, and one for each
+// that is another one.
+static void many(void)
+{
+    keel_device_t *device = NULL;
+    keel_buffer_t *x[3 * MANY];
+    assert_null(device_try_open(chosen, &device));
+    keel_executable_t *executable = many_load(device);
+    keel_entry_t entry = find(executable, "many");
+    for (int i = 0; i < 3 * MANY; i++) {
+        const uint32_t zero = 0;
+        x[i] = buffer_create(device, 4);
+        assert_null(keel_buffer_write(x[i], 0, &zero, sizeof zero));
+    }
+    uint64_t few = many_counted(device, entry, x, ROUNDS, 0);
+    assert_in_range(many_counted(device, entry, x, 3 * ROUNDS, 0) - few, 1, 3 * 2 * ROUNDS);
+    few = many_counted(device, entry, x, ROUNDS, 2);
+    assert_in_range(many_counted(device, entry, x, 3 * ROUNDS, 2) - few, 1,
+                    (3 + 2 + rewritten) * 2 * ROUNDS);
+    uint32_t sum = 0, expected = 0;
+    for (uint32_t i = 0; i < 3 * ROUNDS; i++) expected += 2 * i * (i < ROUNDS ? 2 : 1);
+    assert_null(keel_buffer_read(x[MANY - 1], 0, &sum, sizeof sum));
+    assert_int_equal(sum, expected);
+    for (int i = 0; i < 3 * MANY; i++) keel_buffer_release(x[i]);
+    keel_executable_release(executable);
+    device_close(device);
+}
+
+// Work between two dispatches of a kernel takes the place of its argument buffer, which is set
+// again.
+static void between(void)
+{
+    keel_device_t *device = device_open();
+    is_bound = true;
+    keel_executable_t *bound = many_load(device);
+    is_bound = false;
+    keel_executable_t *direct = many_load(device);
+    keel_buffer_t *x = buffer_create(device, 4), *y = buffer_create(device, 16);
+    const uint32_t zero = 0, one = 1, ten = 10;
+    uint32_t sum = 0;
+    assert_null(keel_buffer_write(x, 0, &zero, sizeof zero));
+    keel_ref_t refs[MANY];
+    for (uint32_t k = 0; k < MANY; k++) refs[k] = keel_whole(k ? y : x);
+    const keel_refs_t all = {refs, MANY};
+    keel_op_t by_one = keel_op_dispatch(find(bound, "many"), keel_groups(1, 1, 1), &one, 4, all);
+    keel_op_t by_ten = keel_op_dispatch(find(direct, "many"), keel_groups(1, 1, 1), &ten, 4, all);
+    keel_op_t ops[] = {by_one,
+                       keel_op_barrier(),
+                       keel_op_fill(keel_span(y, 1, 3), 1, 1),
+                       keel_op_barrier(),
+                       by_one,
+                       keel_op_barrier(),
+                       by_ten,
+                       keel_op_barrier(),
+                       by_one,
+                       keel_op_barrier(),
+                       by_one};
+    keel_point_t done;
+    assert_null(keel_queue_submit(keel_device_queue(device, 0), KEEL_NO_WAITS, ops, 11,
+                                  KEEL_NO_SIGNALS, &done));
+    ok(done);
+    assert_null(keel_buffer_read(x, 0, &sum, sizeof sum));
+    assert_int_equal(sum, 14);
+    keel_buffer_release(x);
+    keel_buffer_release(y);
+    keel_executable_release(direct);
+    keel_executable_release(bound);
+    device_close(device);
+}
+
+static void test_between(void **state)
+{
+    (void)state;
+    run_with("", between);
+    run_with("tier=1", between);
+}
+
+static void test_many(void **state)
+{
+    (void)state;
+    is_bound = false;
+    chosen = "0?indirect=0";
+    run_with("", many);
+    run_with("residency=1", many);
+    chosen = "0?indirect=0&residency=1";
+    run_with("residency=1", many);
+    is_bound = true;
+    run_with("residency=1", many);
+    chosen = "0?indirect=0";
+    rewritten = 1; // the addresses
+    run_with("", many);
+    rewritten = MANY + 4;
+    run_with("tier=1", many);
+}
+
 static uint64_t sets; // that Metal makes
 
 // Imports the buffer's memory by its address, and lets go of the import, or of the buffer.
@@ -443,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_counted),  cmocka_unit_test(test_launched),
         cmocka_unit_test(test_compiled), cmocka_unit_test(test_by_sets),
         cmocka_unit_test(test_shared),   cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_many),     cmocka_unit_test(test_between),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
