@@ -160,12 +160,11 @@ static bool read_amount(const char *name, uint64_t number, settings_t *out)
     const struct {
         const char *name;
         uint64_t *target, least, most;
-    } all[] = {{"slow", &out->slow, 0, 1000000},
-               {"late", &out->late, 0, 1000000},
-               {"seed", &out->seed, 0, UINT64_MAX},
-               {"family", &out->family, 1, 9},
-               {"indirectthreads", &out->indirect_threads, 1, 1024},
-               {"tier", &out->tier, 1, 2}};
+    } all[] = {
+        {"slow", &out->slow, 0, 1000000},   {"late", &out->late, 0, 1000000},
+        {"crowd", &out->crowd, 0, 1000000}, {"seed", &out->seed, 0, UINT64_MAX},
+        {"family", &out->family, 1, 9},     {"indirectthreads", &out->indirect_threads, 1, 1024},
+        {"tier", &out->tier, 1, 2}};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
         if (strcmp(name, all[i].name) != 0) continue;
         *all[i].target = number;

@@ -53,6 +53,7 @@ typedef struct settings_t {
     bool victims;     // with a command buffer that `kill` has die, die those of other queues
     bool warns;       // libraries come with an error that is a warning
     uint64_t slow;    // microseconds that each work takes more
+    uint64_t crowd;   // microseconds in which a queue takes no second thread; 0: it always does
     rule_t fail[RULES_MAX];
     unsigned fail_count;
     char lacks[RULES_MAX][80]; // selectors and classes that are not there, as on an older system

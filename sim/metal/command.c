@@ -279,6 +279,7 @@ static void command_enqueue(command_t *self, sel_t cmd)
 static void command_commit(command_t *self, sel_t cmd)
 {
     check_between(self, cmd);
+    queue_alone(self->queue, self, cmd);
     bool placed = state_of(self) == ENQUEUED;
     encoder_check_fences(self, cmd);
     residents_take(self);
@@ -408,6 +409,7 @@ static void command_signal_event(command_t *self, sel_t cmd, event_t *event, uin
 static void *command_blit(command_t *self, sel_t cmd)
 {
     check_between(self, cmd);
+    queue_alone(self->queue, self, cmd);
     encoder_t *encoder = encoder_new(&MTLBlitCommandEncoder, self);
     encoder->concurrent = true;
     self->encoder = encoder;
@@ -419,6 +421,7 @@ static void *command_blit(command_t *self, sel_t cmd)
 static void *command_compute_type(command_t *self, sel_t cmd, unsigned long type)
 {
     check_between(self, cmd);
+    queue_alone(self->queue, self, cmd);
     if (type > 1) misuse(self, cmd, "there is no dispatch type %lu", type);
     encoder_t *encoder = compute_new(self);
     encoder->concurrent = type == 1;

@@ -4,6 +4,8 @@
 #include "metal/command.h"
 #include "metal/device.h"
 
+#include <unistd.h>
+
 queue_t *queue_new(device_t *device, unsigned most)
 {
     queue_t *queue = object_new(&MTLCommandQueue);
@@ -25,6 +27,15 @@ static void queue_dealloc(void *self)
     worker_close(queue->gpu);
     device_queue_ends(queue->device);
     object_release(queue->device);
+}
+
+void queue_alone(queue_t *queue, const void *self, sel_t cmd)
+{
+    if (!settings()->crowd) return;
+    if (atomic_exchange(&queue->entered, true))
+        misuse(self, cmd, "another thread opens an encoder, or commits, on the queue");
+    usleep((useconds_t)settings()->crowd); // for others to come
+    atomic_store(&queue->entered, false);
 }
 
 void queue_enqueue(queue_t *queue, command_t *command)

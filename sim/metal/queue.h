@@ -7,6 +7,7 @@
 #include "metal/worker.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 
 typedef struct command_t command_t;
 
@@ -22,10 +23,13 @@ typedef struct queue_t {
     unsigned open;                        // of these, not committed
     struct residency_t *sets[QUEUE_SETS]; // each retained
     unsigned set_count;
+    atomic_bool entered;      // by a thread that opens an encoder, or commits
     command_t *first, **last; // enqueued, and not given to the GPU; each retained
 } queue_t;
 
 queue_t *queue_new(struct device_t *device, unsigned most);
+// With `crowd`: the thread opens an encoder or commits, and no other may at that time.
+void queue_alone(queue_t *queue, const void *self, sel_t cmd);
 // Reserves the next place. Once for each command buffer.
 void queue_enqueue(queue_t *queue, command_t *command);
 // Gives the GPU those at the front that are committed.

@@ -68,11 +68,19 @@ static id encoder_make(metal_run_t *run, metal_encoder_t kind)
     return mtl_compute_encoder(device->api, run->command, device->dispatches);
 }
 
+// An M2 was seen to crash where two threads opened encoders, or committed, on one queue.
+static lock_t *turn_of(metal_run_t *run)
+{
+    return &metal_queue(run->base.submission.queue)->turn;
+}
+
 static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
 {
     const metal_api_t *api = metal_run_device(run)->api;
     KEEL_TRY(metal_encoder_hand_over(run));
+    lock_enter(turn_of(run));
     run->encoder = encoder_make(run, kind);
+    lock_leave(turn_of(run));
     if (!run->encoder) return exhausted("encoder");
     run->kind = kind;
     run->base.barrier = false;
@@ -312,7 +320,10 @@ void metal_commit(run_t *base)
     run->committed = true;
     atomic_fetch_add(&device->runs.handlers, 1);
     run_begin(&run->base);
+    lock_t *turn = turn_of(run);
+    lock_enter(turn);
     mtl_commit(device->api, run->command);
+    lock_leave(turn);
     metal_scope_end(run);
     if (base->promise) submission_promise(&base->submission, base->promise);
 }

@@ -315,11 +315,16 @@ keel_status_t metal_buffer_flush(keel_buffer_t *buffer, uint64_t offset, uint64_
 static keel_status_t range_fetch(metal_device_t *device, id from, metal_range_t range, id seen)
 {
     const metal_api_t *api = device->api;
-    id command = mtl_command_buffer(api, device->fetches), blit = mtl_blit_encoder(api, command);
+    id command = mtl_command_buffer(api, device->fetches);
+    lock_enter(&device->fetch_turn);
+    id blit = mtl_blit_encoder(api, command);
+    lock_leave(&device->fetch_turn);
     if (!blit) return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command buffer left");
     mtl_copy_buffer(api, blit, from, range.location, seen, 0, range.length);
     mtl_end_encoding(api, blit);
+    lock_enter(&device->fetch_turn);
     mtl_commit(api, command);
+    lock_leave(&device->fetch_turn);
     mtl_wait(api, command);
     if (mtl_status(api, command) != METAL_COMMAND_BUFFER_ERROR) return NULL;
     return KEEL_ERROR(KEEL_ABORTED, "the GPU gave up: %s",

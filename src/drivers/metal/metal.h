@@ -120,6 +120,7 @@ typedef struct metal_device_t {
     bool encoded;                // argument buffers are made by encoders: they have no addresses
     char cross[512];             // the library of SPIRV-Cross; empty: the system's
     id fetches;                  // a command queue for that, retained; NULL: there is none
+    lock_t fetch_turn;           // as metal_queue_t.turn
     id builtins[METAL_BUILTINS]; // pipelines, retained
     cache_t modules;             // of module.c
     runs_t runs;
@@ -157,7 +158,8 @@ typedef struct metal_device_t {
 
 typedef struct metal_queue_t {
     keel_queue_t base;
-    id queue; // retained
+    id queue;    // retained
+    lock_t turn; // of the thread that opens an encoder of it, or commits
     run_queue_t runs;
     lock_t lock;             // for what is below
     id fences[METAL_FENCES]; // retained

@@ -524,6 +524,25 @@ static void dies_other_thread(id device)
     pthread_join(thread, NULL);
 }
 
+static void *commit_for_ever(void *queue)
+{
+    for (;;) {
+        id pool = metal.objc_autoreleasePoolPush(), command = m_command(queue);
+        m_end(m_blit(command));
+        m_commit(command);
+        metal.objc_autoreleasePoolPop(pool);
+    }
+    return NULL;
+}
+
+static void dies_crowded(id device)
+{
+    pthread_t thread;
+    id queue = m_new_queue(device, 4);
+    pthread_create(&thread, NULL, commit_for_ever, queue);
+    commit_for_ever(queue);
+}
+
 // A command buffer of another queue is at work while one dies.
 static void test_victim(id device)
 {
@@ -567,6 +586,8 @@ static void all(void)
     RUN("", test_fence_of_earlier);
     DIES("commit]: an encoder waits for a fence that nothing has updated", dies_fence_of_later);
     DIES("endEncoding]: another thread has made the encoder", dies_other_thread);
+    DIES_WITH("crowd=100", "another thread opens an encoder, or commits, on the queue",
+              dies_crowded);
     RUN("victims=1 kill=2:3", test_victim);
     RUN("slow=20000", test_slow);
     RUN("", test_dead_fence);
