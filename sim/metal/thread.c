@@ -23,11 +23,21 @@ typedef struct fiber_stack_t {
     ucontext_t context;
     void *sanitizer;
     char *memory;
+    bool idle; // all threads that it was for have ended: it can take more
 } fiber_stack_t;
 
 // Those that no grid uses now.
 static fiber_stack_t *stacks_kept;
 static pthread_mutex_t stacks_lock = PTHREAD_MUTEX_INITIALIZER;
+
+// Some that a thread of the host keeps, idle, with what ThreadSanitizer knows of them: to make that
+// takes longer than most groups. Others of the host never get these: ThreadSanitizer would take
+// what one has done there to come before what the next does.
+enum { OWN = LANES };
+static PER_THREAD fiber_stack_t *stacks_own;
+static PER_THREAD unsigned stacks_own_count;
+static pthread_key_t stacks_own_end; // for the end of the thread
+static pthread_once_t stacks_own_once = PTHREAD_ONCE_INIT;
 
 typedef struct fiber_t {
     fiber_stack_t *stack; // while it runs or waits
@@ -165,19 +175,27 @@ static fiber_t *fiber_at(const group_t *group, unsigned index)
 
 // The thread it was begun for, and after it those that have not begun: a stack each would cost
 // several calls of the system for each.
-static void fiber_main(void)
+static void fibers_serve(group_t *group, fiber_stack_t *stack)
 {
-    group_t *group = running;
-    fiber_stack_t *stack = group->current->stack;
     for (;;) {
         fiber_run(group);
         unsigned next = group->index + 1;
-        if (next == group->count || fiber_at(group, next)->state != NEW) break;
+        if (next == group->count || fiber_at(group, next)->state != NEW) return;
         group->index = next;
         group->current = fiber_at(group, next);
         group->current->stack = stack;
     }
-    fiber_leave(group, stack);
+}
+
+// It comes back for another group of the same thread of the host, or never.
+static void fiber_main(void)
+{
+    fiber_stack_t *stack = running->current->stack;
+    for (;;) {
+        fibers_serve(running, stack);
+        stack->idle = true;
+        fiber_leave(running, stack);
+    }
 }
 
 bool grid_is_own(const void *at)
@@ -196,15 +214,14 @@ static fiber_stack_t *stack_make(void)
     return stack;
 }
 
-static fiber_stack_t *stack_take(group_t *group)
+// One that begins anew.
+static fiber_stack_t *stack_begin(void)
 {
     pthread_mutex_lock(&stacks_lock);
     fiber_stack_t *stack = stacks_kept;
     if (stack) stacks_kept = stack->next;
     pthread_mutex_unlock(&stacks_lock);
     if (!stack) stack = stack_make();
-    stack->next = group->stacks;
-    group->stacks = stack;
     getcontext(&stack->context);
     stack->context.uc_stack.ss_sp = stack->memory + GUARD;
     stack->context.uc_stack.ss_size = STACK - GUARD;
@@ -213,15 +230,62 @@ static fiber_stack_t *stack_take(group_t *group)
     return stack;
 }
 
+static void stack_end(fiber_stack_t *stack)
+{
+    if (stack->sanitizer) __tsan_destroy_fiber(stack->sanitizer);
+    pthread_mutex_lock(&stacks_lock);
+    stack->next = stacks_kept;
+    stacks_kept = stack;
+    pthread_mutex_unlock(&stacks_lock);
+}
+
+static fiber_stack_t *own_take(void)
+{
+    fiber_stack_t *stack = stacks_own;
+    if (!stack) return NULL;
+    stacks_own = stack->next;
+    stacks_own_count--;
+    return stack;
+}
+
+static void own_end(void *unused)
+{
+    (void)unused;
+    for (fiber_stack_t *stack; (stack = own_take()) != NULL;) stack_end(stack);
+}
+
+static void own_prepare(void)
+{
+    if (pthread_key_create(&stacks_own_end, own_end))
+        die("the process has no key for threads left");
+}
+
+static void own_keep(fiber_stack_t *stack)
+{
+    if (!stacks_own) pthread_setspecific(stacks_own_end, &stacks_own);
+    stack->next = stacks_own;
+    stacks_own = stack;
+    stacks_own_count++;
+}
+
+static fiber_stack_t *stack_take(group_t *group)
+{
+    fiber_stack_t *stack = own_take();
+    if (!stack) stack = stack_begin();
+    stack->idle = false;
+    stack->next = group->stacks;
+    group->stacks = stack;
+    return stack;
+}
+
 static void stacks_give_back(group_t *group)
 {
     for (fiber_stack_t *stack; (stack = group->stacks) != NULL;) {
         group->stacks = stack->next;
-        if (stack->sanitizer) __tsan_destroy_fiber(stack->sanitizer);
-        pthread_mutex_lock(&stacks_lock);
-        stack->next = stacks_kept;
-        stacks_kept = stack;
-        pthread_mutex_unlock(&stacks_lock);
+        if (stack->idle && stacks_own_count < OWN)
+            own_keep(stack);
+        else
+            stack_end(stack);
     }
 }
 
@@ -294,6 +358,7 @@ static bool groups_run(group_t *group)
 bool grid_run(kernel_fn kernel, const thread_t *arguments, const grid_t *grid)
 {
     group_t group = {.kernel = kernel, .arguments = arguments, .grid = grid};
+    pthread_once(&stacks_own_once, own_prepare);
     group.count = grid->threads[0] * grid->threads[1] * grid->threads[2];
     group.fibers = make(group.count * sizeof *group.fibers);
     if (__tsan_get_current_fiber) group.sanitizer = __tsan_get_current_fiber();
