@@ -211,6 +211,13 @@ static bool make_virtual(settings_t *out)
            read_lack("MTLResidencySetDescriptor", out);
 }
 
+// Two sides of memory are for Macs.
+static bool make_ios(settings_t *out)
+{
+    return !on_ios || (!out->discrete && read_lack("didModifyRange:", out) &&
+                       read_lack("synchronizeResource:", out));
+}
+
 static void read_settings(void)
 {
     current =
@@ -226,6 +233,7 @@ static void read_settings(void)
     }
     free(copy);
     if (!make_virtual(&current)) die("KEEL_SIM_METAL: `virtual` leaves no room for `lacks`");
+    if (!make_ios(&current)) die("KEEL_SIM_METAL: iOS has no `discrete`, and needs two `lacks`");
 }
 
 const settings_t *settings(void)

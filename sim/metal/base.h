@@ -69,6 +69,9 @@ typedef struct settings_t {
 
 const settings_t *settings(void);
 
+// Which system the library is of: that of ios/ios.c, or of macos/macos.c.
+extern const bool on_ios;
+
 // Whether a rule means the one of this number, from 1.
 bool rule_means(const rule_t *rule, uint64_t number);
 

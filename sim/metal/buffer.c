@@ -45,6 +45,7 @@ static bool map_both(buffer_t *buffer)
 static storage_t storage_of(const void *self, sel_t cmd, unsigned long options)
 {
     unsigned long mode = options >> 4 & 15;
+    if (mode == STORAGE_MANAGED && on_ios) misuse(self, cmd, "iOS has no managed storage");
     if (mode > STORAGE_PRIVATE) misuse(self, cmd, "buffers have no storage mode %lu", mode);
     if (options & ~0x3f1ul || (options >> 8 & 3) == 3)
         misuse(self, cmd, "the options %#lx are not known", options);

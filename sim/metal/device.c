@@ -54,10 +54,10 @@ void device_queue_ends(device_t *device)
 void *MTLCreateSystemDefaultDevice(void)
 {
     pthread_once(&once, make_devices);
-    return object_retain(devices[0]);
+    return settings()->devices ? object_retain(devices[0]) : NULL;
 }
 
-void *MTLCopyAllDevices(void)
+void *devices_all(void)
 {
     pthread_once(&once, make_devices);
     return array_new((void *const *)devices, settings()->devices);
@@ -100,6 +100,7 @@ static extent_t device_max_threads(device_t *self, sel_t cmd)
 static bool device_family(device_t *self, sel_t cmd, long family)
 {
     unsigned long newest = settings()->family;
+    if (family == 2002 && on_ios) return false;
     if (family == 2002 || family == 5001) return newest >= 7;
     return !settings()->discrete && family > 1000 && (unsigned long)family <= 1000 + newest;
 }

@@ -28,6 +28,6 @@ void device_queue_ends(device_t *device);
 
 // Count 1 each time. Devices themselves live as long as the process.
 EXPORT void *MTLCreateSystemDefaultDevice(void);
-EXPORT void *MTLCopyAllDevices(void);
+void *devices_all(void);
 
 #endif

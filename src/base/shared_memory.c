@@ -3,7 +3,9 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -20,10 +22,13 @@ static int memory_file(void)
 #else
 
 // A file in the temporary folder that is removed before anybody could open it: its name is random,
-// its mode 0600.
+// its mode 0600. Programs on iOS, and some on macOS, may write to a folder of their own alone.
 static int memory_file(void)
 {
-    char path[] = "/tmp/keel-XXXXXX";
+    char path[512];
+    const char *folder = getenv("TMPDIR");
+    if (!folder || !*folder || strlen(folder) > sizeof path - 16) folder = "/tmp";
+    snprintf(path, sizeof path, "%s/keel-XXXXXX", folder);
     int fd = mkstemp(path);
     if (fd < 0) return fd;
     unlink(path);

@@ -1,16 +1,18 @@
 #!/bin/sh
 # SPDX-License-Identifier: Apache-2.0
-# build.sh FOLDER [ROOM...]: makes libkeel.dylib for arm64 and x86-64 Macs, of all rooms of the
-# library or of those that are named, with clang and lld alone: no SDK of Apple's is needed, as
-# system.h declares what the library uses of macOS. Nothing of the result is run. Fails if a file
-# does not compile without warnings, or uses what system.h does not have.
+# build.sh FOLDER [ROOM...]: makes libkeel.dylib for arm64 and x86-64 Macs, for phones and for their
+# simulator on Macs, of all rooms of the library or of those that are named, with clang and lld
+# alone: no SDK of Apple's is needed, as system.h declares what the library uses of macOS and iOS.
+# Nothing of the result is run. Fails if a file does not compile without warnings, or uses what
+# system.h does not have.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 folder=$1
 shift
 cd "$root"
 rooms=$(sed -n '/^set(rooms/,/)/p' src/CMakeLists.txt | tr '()' '  ' | sed 's/set *rooms//')
-[ $# -eq 0 ] || rooms=$*
+all=yes
+[ $# -eq 0 ] || { rooms=$* all=; }
 headers="assert ctype dirent dlfcn errno fcntl inttypes limits math poll pthread sched signal spawn
     stdio stdlib string strings sys/file sys/mman sys/mount sys/resource sys/stat sys/time sys/types
     sys/wait time unistd"
@@ -36,12 +38,12 @@ if [ $# -eq 0 ]; then
     embed amdgpu_library_traced src/drivers/amdgpu/library_traced.co
 fi
 
-# One file for one kind of Mac: compile ARCHITECTURE SOURCE
+# One file for one system: compile TARGET SOURCE
 defines=
 for library in HWLOC URING ZSTD LZ4 ZLIB; do defines="$defines -DKEEL_HAVE_$library=0"; done
 cat > "$folder/compile" <<END
 object=$folder/\$1/\$(echo "\$2" | tr '/' '_').o
-clang-19 --target=\$1-apple-macos13 -nostdlibinc -isystem $folder/include -isystem tests/macos \\
+clang-19 --target=\$1 -nostdlibinc -isystem $folder/include -isystem tests/macos \\
     -Iinclude -Isrc -D_DARWIN_C_SOURCE -DKEEL_PORTABLE=1 $defines \\
     -std=c17 -O1 -fvisibility=hidden \\
     -Wall -Wextra -Wundef -Wmissing-prototypes -Wno-unused-parameter -Werror -c "\$2" -o "\$object"
@@ -62,17 +64,21 @@ undeclared() {
     done
 }
 
-for architecture in arm64 x86_64; do
-    rm -rf "${folder:?}/$architecture"
-    mkdir -p "$folder/$architecture"
-    xargs -P 2 -n 1 sh "$folder/compile" "$architecture" < "$folder/sources"
-    missing=$(undeclared $architecture)
-    if [ $# -eq 0 ] && [ "$missing" ]; then
-        echo "macOS may not have these: $missing" >&2
+# build TARGET PLATFORM VERSION
+build() {
+    rm -rf "${folder:?}/$1"
+    mkdir -p "$folder/$1"
+    xargs -P 2 -n 1 sh "$folder/compile" "$1" < "$folder/sources"
+    missing=$(undeclared "$1")
+    if [ "$all" ] && [ "$missing" ]; then
+        echo "$2 may not have these: $missing" >&2
         exit 1
     fi
-    ld64.lld-19 -dylib -arch $architecture -platform_version macos 13.0 13.0 \
-        -undefined dynamic_lookup -o "$folder/$architecture/libkeel.dylib" \
-        "$folder/$architecture"/*.o
-    echo "$architecture: $(wc -l < "$folder/sources") files compiled and linked"
-done
+    ld64.lld-19 -dylib -arch "${1%%-*}" -platform_version "$2" "$3" "$3" \
+        -undefined dynamic_lookup -o "$folder/$1/libkeel.dylib" "$folder/$1"/*.o
+    echo "$1: $(wc -l < "$folder/sources") files compiled and linked"
+}
+build arm64-apple-macos13 macos 13.0
+build x86_64-apple-macos13 macos 13.0
+build arm64-apple-ios16 ios 16.0
+build arm64-apple-ios16-simulator ios-simulator 16.0

@@ -87,7 +87,7 @@ typedef void (^MTLSharedEventNotificationBlock)(id<MTLSharedEvent> event, unsign
 - (NSUInteger)length;
 - (void *)contents;
 - (unsigned long long)gpuAddress;
-- (void)didModifyRange:(NSRange)range;
+- (void)didModifyRange:(NSRange)range __attribute__((availability(ios, unavailable)));
 @end
 @protocol MTLCounterSet
 - (NSString *)name;
@@ -146,7 +146,8 @@ typedef void (^MTLSharedEventNotificationBlock)(id<MTLSharedEvent> event, unsign
               toBuffer:(id<MTLBuffer>)target
      destinationOffset:(NSUInteger)to
                   size:(NSUInteger)size;
-- (void)synchronizeResource:(id<MTLResource>)resource;
+- (void)synchronizeResource:(id<MTLResource>)resource
+    __attribute__((availability(ios, unavailable)));
 - (void)resolveCounters:(id<MTLCounterSampleBuffer>)samples
                 inRange:(NSRange)range
       destinationBuffer:(id<MTLBuffer>)target

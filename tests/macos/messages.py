@@ -16,6 +16,8 @@ CLASSES = {"NSObject", "NSString", "NSError", "NSArray", "NSData", "MTLComputePa
 # Messages to the class itself.
 TO_CLASS = {"new", "alloc", "stringWithUTF8String:", "computePassDescriptor", "blitPassDescriptor",
             "sharedCaptureManager"}
+# Messages that iOS does not have. The driver sends them to no device there.
+MAC_ONLY = {"didModifyRange:"}
 STRUCTS = {"metal_size_t": "MTLSize", "metal_range_t": "NSRange"}
 
 
@@ -79,8 +81,11 @@ def function(result, name, receiver, selector, taken):
                                                                        result)
     else:
         body = "%s%s;" % ("" if result == "void" else "return ", sent)
-    return "%s check_%s(%s);\n%s check_%s(%s)\n{\n    (void)self;\n    %s\n}\n" % (
+    made = "%s check_%s(%s);\n%s check_%s(%s)\n{\n    (void)self;\n    %s\n}\n" % (
         result, name, taken, result, name, taken, body)
+    if selector.strip('"') not in MAC_ONLY:
+        return made
+    return "#ifndef __ENVIRONMENT_IPHONE_OS_VERSION_MIN_REQUIRED__\n%s#endif\n" % made
 
 
 def main():

@@ -18,6 +18,8 @@ elif ! command -v clang-19 > /dev/null || ! command -v python3 > /dev/null; then
     exit 77
 fi
 targets="arm64-apple-macos13 x86_64-apple-macos13"
+phones="arm64-apple-ios16 arm64-apple-ios16-simulator" # Apple's headers for these come with Xcode
+[ "$(uname)" = Darwin ] || targets="$targets $phones"
 
 # check TABLE TARGET: interfaces are several words
 check() {

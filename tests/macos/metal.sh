@@ -6,6 +6,7 @@
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
 cd "$root"
+[ $# -gt 0 ] || { sed -n '3,5s/^# //p' "$0" >&2; exit 2; }
 keel=$1
 filter=${2:-}
 [ "$filter" ] || filter="*"
@@ -18,8 +19,13 @@ mkdir -p build
 report=build/metal-report.txt
 
 everything() {
+    "$keel" version || echo "FAILED: there is no $keel"
+    git log -1 --format=%H 2> /dev/null || true # not in an archive
     uname -a
-    if [ "$(uname)" = Darwin ]; then sw_vers; fi
+    if [ "$(uname)" = Darwin ]; then
+        sw_vers
+        sysctl -n hw.model machdep.cpu.brand_string
+    fi
     tests/macos/messages.sh build/macos || [ $? -eq 77 ] || echo "FAILED: messages"
     "$keel" devices -v "$device" || echo "FAILED: $device does not open"
     "$keel" conformance --device="$device" --expect=conformance/expect/metal.txt \
@@ -28,5 +34,9 @@ everything() {
 
 everything > "$report" 2>&1 || true
 cat "$report"
-echo "this is in $report as well: please send it to us"
+if [ "$(uname)" = Darwin ]; then
+    echo "this is in $report as well: please send it to us"
+else
+    echo "this is in $report as well; it was the software Metal: on a Mac we would like to have it"
+fi
 ! grep -q '^FAILED' "$report"

@@ -27,6 +27,7 @@ typedef struct metal_options_t {
 // The device of that number, retained; NULL: there is none. Within a pool.
 static id device_at(const metal_api_t *api, unsigned long ordinal)
 {
+    if (!api->MTLCopyAllDevices) return ordinal ? NULL : api->MTLCreateSystemDefaultDevice();
     id all = api->MTLCopyAllDevices();
     id device = ordinal < mtl_count(api, all) ? mtl_retain(api, mtl_at(api, all, ordinal)) : NULL;
     mtl_release(api, all);
@@ -37,8 +38,9 @@ static keel_status_t gpu_count(const void *library, int *count)
 {
     const metal_api_t *api = library;
     void *pool = metal_enter(api);
-    id all = api->MTLCopyAllDevices();
-    *count = (int)mtl_count(api, all);
+    id (*found)(void) = api->MTLCopyAllDevices;
+    id all = found ? found() : api->MTLCreateSystemDefaultDevice();
+    *count = found ? (int)mtl_count(api, all) : all != NULL;
     mtl_release(api, all);
     metal_leave(api, pool);
     return NULL;
@@ -225,6 +227,20 @@ static void caps_read(metal_device_t *device)
     snprintf(device->base.info.target, sizeof device->base.info.target, "msl");
 }
 
+// A message that an object does not know would end the process, so a buffer is asked first.
+static keel_status_t addresses_check(const metal_device_t *device)
+{
+    const metal_api_t *api = device->api;
+    id probe = mtl_new_buffer(api, device->device, METAL_WORD, METAL_SHARED | METAL_UNTRACKED);
+    if (!probe) return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal makes no buffer");
+    bool known = mtl_responds(api, probe, api->selectors.gpu_address);
+    mtl_release(api, probe);
+    if (known) return NULL;
+    return KEEL_ERROR(KEEL_UNSUPPORTED,
+                      "Metal's buffers have no gpuAddress here: that takes macOS 13 or iOS 16, and "
+                      "in a virtual machine macOS 15");
+}
+
 static keel_status_t device_start(metal_device_t *device, unsigned long ordinal,
                                   const metal_options_t *options)
 {
@@ -236,6 +252,7 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal,
     poller_init(&device->listening.poller, "keel-metal-event", KEEL_FOREVER);
     device->device = device_at(device->api, ordinal);
     if (!device->device) return KEEL_ERROR(KEEL_NOT_FOUND, "Metal's device %lu has gone", ordinal);
+    KEEL_TRY(addresses_check(device));
     if (options->residency) metal_residency_make(device);
     metal_indirect_find(device, options->indirect);
     // Concurrent dispatches were seen to give wrong results on GPUs of AMD's.

@@ -39,7 +39,7 @@ static keel_status_t fill(void *handle, void *table)
         {"objc_getClass", (void **)&api->objc_getClass},
         {"objc_autoreleasePoolPush", (void **)&api->objc_autoreleasePoolPush},
         {"objc_autoreleasePoolPop", (void **)&api->objc_autoreleasePoolPop},
-        {"MTLCopyAllDevices", (void **)&api->MTLCopyAllDevices},
+        {"MTLCreateSystemDefaultDevice", (void **)&api->MTLCreateSystemDefaultDevice},
         {"_NSConcreteStackBlock", &api->stack_block},
     };
     for (size_t i = 0; i < sizeof symbols / sizeof *symbols; i++) {
@@ -48,6 +48,7 @@ static keel_status_t fill(void *handle, void *table)
             return KEEL_ERROR(KEEL_UNSUPPORTED, "Metal has no %s: it is not one for plain C",
                               symbols[i].name);
     }
+    *(void **)&api->MTLCopyAllDevices = find(handle, "MTLCopyAllDevices");
     *(void **)&api->dispatch_data_create = find(handle, "dispatch_data_create");
     *(void **)&api->dispatch_release = find(handle, "dispatch_release");
     api->string_class = api->objc_getClass("NSString");

@@ -60,7 +60,8 @@ typedef struct metal_api_t {
     id (*objc_getClass)(const char *name);
     void *(*objc_autoreleasePoolPush)(void);
     void (*objc_autoreleasePoolPop)(void *pool);
-    id (*MTLCopyAllDevices)(void);
+    id (*MTLCopyAllDevices)(void); // NULL: iOS before 18
+    id (*MTLCreateSystemDefaultDevice)(void);
     // What libraries are made of; NULL where the system has none, as the next.
     id (*dispatch_data_create)(const void *bytes, size_t size, void *queue, void *destructor);
     void (*dispatch_release)(id object);
