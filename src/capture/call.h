@@ -24,7 +24,7 @@ static inline uint64_t call_current(void)
 
 // Begins a call. Returns when; 0: it is not recorded, because tracing is off or because the thread
 // is in a call already.
-static inline uint64_t call_begin(void)
+__attribute__((always_inline)) static inline uint64_t call_begin(void)
 {
     call_thread_t *thread = &call_thread_;
     if (!trace_is_on() || thread->current) return 0;
@@ -44,16 +44,16 @@ typedef struct call_about_t {
     uint64_t bytes;
 } call_about_t;
 
-// Ends a call that was begun, and records it.
-static inline void call_end(uint64_t start, const call_about_t *about)
+// Ends a call that was begun, and records it if there is a record to fill in.
+static inline void call_put(trace_record_t *record, uint64_t start, uint64_t end,
+                            const call_about_t *about)
 {
-    trace_record_t *record = trace_take();
     uint64_t number = call_thread_.current;
     call_thread_.current = 0;
     if (!record) return;
     record->name = about->name;
     record->start = start;
-    record->end = trace_now();
+    record->end = end;
     record->id = number;
     record->submission = (uint64_t)(uintptr_t)about->stream;
     record->flags = (uint16_t)about->memory;
@@ -66,6 +66,13 @@ static inline void call_end(uint64_t start, const call_about_t *about)
         record->a[2] = about->bytes;
     }
     trace_put(record, TRACE_CALL);
+}
+
+// Ends a call that was begun, and records it.
+static inline void call_end(uint64_t start, const call_about_t *about)
+{
+    trace_record_t *record = trace_take();
+    call_put(record, start, trace_now(), about);
 }
 
 #endif

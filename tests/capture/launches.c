@@ -112,7 +112,8 @@ static void modules_change(void)
     static CUmodule modules[MODULES];
     CUmodule module = module_load();
     launch(kernel_find(module, "empty"), 4, 1);
-    printf("%d %d\n", (int)cu.cuCtxSynchronize(), (int)cu.cuModuleUnload(module));
+    printf("%d\n", (int)cu.cuCtxSynchronize());
+    printf("%d\n", (int)cu.cuModuleUnload(module));
     module = module_load();
     launch(kernel_find(module, "small"), 2, 1);
     for (int i = 0; i < MODULES; i++) {
@@ -130,8 +131,9 @@ int main(int argc, char **argv)
     void *driver = dlopen(argv[1], RTLD_NOW | RTLD_LOCAL);
     if (!driver || !functions_find(driver, argv[3])) return 1;
     printf("%s\n", dlsym(driver, "cuLaunchNothing") ? "there" : "not there");
-    printf("%d %d %d\n", (int)cu.cuInit(0), (int)cu.cuDevicePrimaryCtxRetain(&context, 0),
-           (int)cu.cuCtxSetCurrent(context));
+    printf("%d\n", (int)cu.cuInit(0));
+    printf("%d\n", (int)cu.cuDevicePrimaryCtxRetain(&context, 0));
+    printf("%d\n", (int)cu.cuCtxSetCurrent(context));
     CUfunction empty = kernel_find(module_load(), "empty");
     launch(empty, 7, 1);
     launch_extended(empty, 5);

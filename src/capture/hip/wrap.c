@@ -26,13 +26,14 @@ __attribute__((constructor)) static void calls_choose(void)
     calls_on = capture_mode()->calls;
 }
 
-static inline uint64_t hip_begin(void)
+__attribute__((always_inline)) static inline uint64_t hip_begin(void)
 {
     return calls_on ? call_begin() : 0;
 }
 
-__attribute__((noinline)) static void hip_end(uint64_t start, hip_index_t index, int result,
-                                              const void *stream, uint32_t kernel)
+// What hip_end does where it must call others.
+__attribute__((noinline)) static void hip_end_late(uint64_t start, hip_index_t index, int result,
+                                                   const void *stream, uint32_t kernel)
 {
     call_end(start, &(call_about_t){
                         .name = trace_name_at(&numbers[index], hip_names[index]),
@@ -41,6 +42,24 @@ __attribute__((noinline)) static void hip_end(uint64_t start, hip_index_t index,
                         .result = (uint64_t)(uint32_t)result,
                         .stream = stream,
                     });
+}
+
+__attribute__((noinline)) static void hip_end(uint64_t start, hip_index_t index, int result,
+                                              const void *stream, uint32_t kernel)
+{
+    // relaxed, both: as in trace_name_at.
+    call_about_t about = {
+        .name = atomic_load_explicit(&numbers[index], memory_order_relaxed),
+        .domain = atomic_load_explicit(&domain, memory_order_relaxed),
+        .kernel = kernel,
+        .result = (uint64_t)(uint32_t)result,
+        .stream = stream,
+    };
+    trace_record_t *record = about.name && about.domain ? trace_take_ready() : NULL;
+    if (__builtin_expect(record != NULL, 1))
+        call_put(record, start, clock_ticks(), &about);
+    else
+        hip_end_late(start, index, result, stream, kernel);
 }
 
 // A call that takes memory, if there are bytes, or gives it back.
@@ -66,9 +85,8 @@ __attribute__((noinline)) static void memory_end(uint64_t start, hip_index_t ind
         int(*real) parameters = (int(*) parameters)hip_real(HIP_##name);                           \
         if (__builtin_expect(!real, 0)) return HIP_SYMBOL_NOT_FOUND;                               \
         uint64_t start = hip_begin();                                                              \
-        if (!start) return real arguments;                                                         \
         int result = real arguments;                                                               \
-        ends;                                                                                      \
+        if (__builtin_expect(start != 0, 1)) ends;                                                 \
         return result;                                                                             \
     }                                                                                              \
     EXPORT int name parameters __attribute__((alias("wrap_" #name)));

@@ -15,15 +15,18 @@ static collect_fn sources[2];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static pthread_cond_t woken = PTHREAD_COND_INITIALIZER;
 static _Atomic bool asleep; // or about to sleep
-static _Atomic bool asked;  // look once more before sleeping
 static _Atomic bool running;
+_Atomic bool collect_asked_;
 
 static void sleep_until_woken(void)
 {
     pthread_mutex_lock(&lock);
-    // seq_cst, all four: this thread sees what was asked, or collect_wake that it sleeps.
-    atomic_store(&asleep, true);
-    while (!atomic_load(&asked)) pthread_cond_wait(&woken, &lock);
+    // seq_cst, all four: this thread sees what was asked, or collect_ask that it sleeps.
+    for (;;) {
+        atomic_store(&asleep, true); // each time: the one that wakes it has cleared it
+        if (atomic_load(&collect_asked_)) break;
+        pthread_cond_wait(&woken, &lock);
+    }
     atomic_store(&asleep, false);
     pthread_mutex_unlock(&lock);
 }
@@ -33,9 +36,10 @@ static void *collect(void *unused)
     uint64_t pause = LEAST_NS;
     for (;;) {
         uint64_t ended = 0, left = 0;
-        atomic_store(&asked, false); // before it looks
+        atomic_store(&collect_asked_, false); // before it looks
         for (int i = 0; i < 2; i++) left += sources[i](&ended);
-        if (!left) {
+        // It naps a few times before it sleeps, so that launches one by one need not wake it.
+        if (!left && pause == MOST_NS) {
             sleep_until_woken();
             pause = LEAST_NS;
             continue;
@@ -72,21 +76,20 @@ bool collect_start(collect_fn dispatches, collect_fn copies)
     return true;
 }
 
-void collect_wake(void)
+void collect_ask(void)
 {
-    atomic_store(&asked, true);
-    if (!atomic_load(&asleep)) return;
+    atomic_store(&collect_asked_, true);
+    // Of those that ask at once, one wakes it.
+    if (!atomic_load(&asleep) || !atomic_exchange(&asleep, false)) return;
     pthread_mutex_lock(&lock);
     pthread_cond_signal(&woken);
     pthread_mutex_unlock(&lock);
 }
 
-bool collect_wait(const _Atomic uint64_t *left)
+bool collect_wait(uint64_t (*left)(const void *of), const void *of)
 {
     uint64_t least = UINT64_MAX, since = keel_now_ns(), now;
-    // acquire: what is not left any more is recorded.
-    while (
-        (now = atomic_load_explicit((_Atomic uint64_t *)(uintptr_t)left, memory_order_acquire))) {
+    while ((now = left(of))) {
         if (!atomic_load(&running)) return false;
         if (now < least) since = keel_now_ns();
         if (now < least) least = now;

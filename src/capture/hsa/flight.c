@@ -8,51 +8,34 @@
 static _Atomic(flight_t *) inbox; // what the collector has not seen yet
 static flight_t *pending;         // the collector's
 
-static flight_t *flight_make(void)
-{
-    flight_t *flight = mem_zalloc(sizeof *flight);
-    if (!flight) return NULL;
-    if (hsa.signal_create(1, 0, NULL, HSA_SIGNAL_GPU_ONLY, &flight->signal) == 0) return flight;
-    mem_free(flight);
-    return NULL;
-}
-
 // Puts a list onto a stack that is always taken as a whole.
 static void stack_push(_Atomic(flight_t *) *stack, flight_t *first, flight_t *last)
 {
     last->next = atomic_load_explicit(stack, memory_order_relaxed);
-    // release: pairs with stack_take.
-    while (!atomic_compare_exchange_weak_explicit(stack, &last->next, first, memory_order_release,
+    // acq_rel: pairs with stack_take, for collect_wake, too.
+    while (!atomic_compare_exchange_weak_explicit(stack, &last->next, first, memory_order_acq_rel,
                                                   memory_order_relaxed))
         continue;
 }
 
 static flight_t *stack_take(_Atomic(flight_t *) *stack)
 {
-    return atomic_exchange_explicit(stack, NULL, memory_order_acquire);
+    return atomic_exchange_explicit(stack, NULL, memory_order_acq_rel);
 }
 
-flight_t *flight_take(flight_queue_t *queue)
+flight_t *flight_make(flight_queue_t *queue)
 {
-    if (!queue->spare) queue->spare = stack_take(&queue->back);
-    flight_t *flight = queue->spare;
-    if (!flight) return flight_make();
-    queue->spare = flight->next;
-    flight->next = NULL;
-    flight->own = 0;
-    flight->work.op = TRACE_OP_OTHER;
-    hsa.signal_silent_store_relaxed(flight->signal, 1);
-    return flight;
+    flight_t *flight = stack_take(&queue->back);
+    if (!flight) flight = mem_zalloc(sizeof *flight);
+    if (!flight || flight->signal ||
+        hsa.signal_create(1, 0, NULL, HSA_SIGNAL_GPU_ONLY, &flight->signal) == 0)
+        return flight;
+    mem_free(flight);
+    return NULL;
 }
 
-void flight_push(flight_t *first)
+void flight_push(flight_t *first, flight_t *last)
 {
-    flight_t *last = first;
-    if (!first) return;
-    for (;; last = last->next) {
-        atomic_fetch_add_explicit(&last->queue->in_flight, 1, memory_order_relaxed);
-        if (!last->next) break;
-    }
     stack_push(&inbox, first, last);
     collect_wake();
 }
@@ -113,22 +96,31 @@ uint64_t flight_collect(uint64_t *ended)
             flight->next = queue->lost;
             queue->lost = flight;
         }
-        // release: the queue may go after the last one.
-        atomic_fetch_sub_explicit(&queue->in_flight, 1, memory_order_release);
+        // release: the queue may go after the last one. relaxed: the collector alone writes it.
+        uint64_t recorded = atomic_load_explicit(&queue->recorded, memory_order_relaxed);
+        atomic_store_explicit(&queue->recorded, recorded + 1, memory_order_release);
     }
     return left;
 }
 
+static uint64_t queue_left(const void *of)
+{
+    flight_queue_t *queue = (flight_queue_t *)(uintptr_t)of;
+    // acquire: what is not left any more is recorded.
+    uint64_t recorded = atomic_load_explicit(&queue->recorded, memory_order_acquire);
+    return atomic_load_explicit(&queue->taken, memory_order_relaxed) - recorded;
+}
+
 bool flight_wait(flight_queue_t *queue)
 {
-    return collect_wait(&queue->in_flight);
+    return collect_wait(queue_left, queue);
 }
 
 bool flight_drain(flight_queue_t *queue)
 {
     if (flight_wait(queue)) return true;
     atomic_store_explicit(&queue->given_up, true, memory_order_release);
-    return collect_wait(&queue->in_flight);
+    return collect_wait(queue_left, queue);
 }
 
 static void list_destroy(flight_t *first)

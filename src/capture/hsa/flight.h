@@ -9,8 +9,9 @@
 
 // A queue as far as flights know it. Zeroed, it has had none.
 typedef struct flight_queue_t {
-    _Atomic uint64_t in_flight; // not recorded yet
-    _Atomic bool given_up;      // what is in flight is recorded without times
+    _Atomic uint64_t taken;    // so many so far, under the runtime's lock of the queue
+    _Atomic uint64_t recorded; // of these; the collector's
+    _Atomic bool given_up;     // what is in flight is recorded without times
     _Atomic uint64_t reached; // the queue's place after the last packet that is known to have ended
     struct flight_t *lost;    // the collector's: recorded so, while the GPU may write the signal
     struct flight_t *spare;   // owned, under the runtime's lock of the queue
@@ -26,12 +27,28 @@ typedef struct flight_t {
     work_t work;           // of TRACE_OP_OTHER: not to be recorded
 } flight_t;
 
-// One with its signal at 1, no `next`, no signal of the application's and nothing to record; NULL:
-// there is no memory. Under the runtime's lock of the queue. Takes no other.
-flight_t *flight_take(flight_queue_t *queue);
+// What flight_take does if there is no spare one at hand.
+flight_t *flight_make(flight_queue_t *queue);
+
+// One with its signal at 1, no signal of the application's and nothing to record, which is to be
+// pushed; NULL: there is no memory. Under the runtime's lock of the queue. Takes no other.
+static inline flight_t *flight_take(flight_queue_t *queue)
+{
+    flight_t *flight = queue->spare ? queue->spare : flight_make(queue);
+    if (!flight) return NULL;
+    queue->spare = flight->next;
+    flight->queue = queue;
+    flight->own = 0;
+    flight->work.op = TRACE_OP_OTHER;
+    // relaxed: one thread at a time, and nothing else counts.
+    uint64_t taken = atomic_load_explicit(&queue->taken, memory_order_relaxed);
+    atomic_store_explicit(&queue->taken, taken + 1, memory_order_relaxed);
+    hsa.signal_silent_store_relaxed(flight->signal, 1);
+    return flight;
+}
 
 // Hands a list over to the collector. Any thread. Takes a lock only if the collector sleeps.
-void flight_push(flight_t *first);
+void flight_push(flight_t *first, flight_t *last);
 
 // What the collector calls.
 uint64_t flight_collect(uint64_t *ended);

@@ -48,11 +48,16 @@ hsa_status_t kernels_freeze(hsa_executable_t executable, const char *options)
     return status;
 }
 
-uint32_t kernels_name(uint64_t object)
+// A kernel that no code object told of is named by its address.
+__attribute__((noinline)) static uint32_t name_make(uint64_t object)
 {
-    uint32_t number = names_get(&names, object_address(object));
-    if (number) return number;
     char text[32];
     snprintf(text, sizeof text, "kernel 0x%llx", (unsigned long long)object);
     return trace_name(text);
+}
+
+uint32_t kernels_name(uint64_t object)
+{
+    uint32_t number = names_get(&names, object_address(object));
+    return number ? number : name_make(object);
 }

@@ -50,7 +50,7 @@ typedef struct queue_t {
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static queue_t *queues; // under `lock`
 
-static void work_fill(const queue_t *queue, const hsa_packet_t *packet, work_t *work)
+static inline void work_fill(const queue_t *queue, const hsa_packet_t *packet, work_t *work)
 {
     work->op = TRACE_OP_DISPATCH;
     work->agent = queue->agent;
@@ -66,25 +66,14 @@ static void work_fill(const queue_t *queue, const hsa_packet_t *packet, work_t *
 }
 
 // A dispatch stays as it is; it is watched, or recorded without times.
-static uint32_t dispatch_keep(const queue_t *queue, const hsa_packet_t *packet, hsa_packet_t *out)
+__attribute__((noinline)) static uint32_t
+dispatch_keep(const queue_t *queue, const hsa_packet_t *packet, hsa_packet_t *out)
 {
     work_t work;
     work_fill(queue, packet, &work);
     *out = *packet;
     if (!queue->times || !watch_add(&work, packet->signal)) work_note(&work);
     return 1;
-}
-
-// Puts a signal of ours at a place of the queue, and onto a list; NULL: there is no memory.
-static flight_t *flight_at(queue_t *queue, uint64_t place, flight_t **list)
-{
-    flight_t *flight = flight_take(&queue->flights);
-    if (!flight) return NULL;
-    flight->queue = &queue->flights;
-    flight->place = queue->marked = place + 1;
-    flight->next = *list;
-    *list = flight;
-    return flight;
 }
 
 // Writes a dispatch that gets another signal. Returns how many packets that is.
@@ -107,16 +96,28 @@ static uint32_t dispatch_change(flight_t *flight, const hsa_packet_t *packet, hs
 typedef struct batch_t {
     hsa_packet_t *out;
     uint32_t count;
-    bool roomy; // there may be more than were handed over
-    flight_t *list;
+    bool roomy;             // there may be more than were handed over
+    flight_t *first, *last; // of the list of those that have a signal of ours
 } batch_t;
+
+// Puts a signal of ours at the batch's end, and onto its list; NULL: there is no memory.
+static flight_t *flight_at(queue_t *queue, batch_t *batch)
+{
+    flight_t *flight = flight_take(&queue->flights);
+    if (!flight) return NULL;
+    flight->place = queue->marked = queue->written + batch->count + 1;
+    flight->next = batch->first;
+    if (!batch->first) batch->last = flight;
+    batch->first = flight;
+    return flight;
+}
 
 static void dispatch_write(queue_t *queue, const hsa_packet_t *packet, batch_t *batch)
 {
     hsa_packet_t *out = batch->out + batch->count;
     flight_t *flight = NULL;
     if (!packet->signal || (queue->times && !queue->overlaps && batch->roomy))
-        flight = flight_at(queue, queue->written + batch->count, &batch->list);
+        flight = flight_at(queue, batch);
     if (!flight) {
         batch->count += dispatch_keep(queue, packet, out);
         return;
@@ -126,9 +127,9 @@ static void dispatch_write(queue_t *queue, const hsa_packet_t *packet, batch_t *
 }
 
 // Adds a packet that does nothing but tell when the queue has reached it.
-static void mark_write(queue_t *queue, batch_t *batch)
+__attribute__((noinline)) static void mark_write(queue_t *queue, batch_t *batch)
 {
-    flight_t *flight = flight_at(queue, queue->written + batch->count, &batch->list);
+    flight_t *flight = flight_at(queue, batch);
     if (!flight) return;
     batch->out[batch->count++] =
         (hsa_packet_t){.header = HSA_PACKET_BARRIER_AND, .signal = flight->signal};
@@ -152,10 +153,10 @@ static void overlaps_see(queue_t *queue, const hsa_packet_t *packets, uint64_t c
     hsa_packet_t *ring = queue->handle->base;
     _Atomic uint16_t *next =
         (_Atomic uint16_t *)&ring[(index + count) & (queue->handle->size - 1)].header;
-    for (uint64_t i = 0; i < count && !queue->overlaps; i++)
-        queue->overlaps = may_overlap(packets[i].header);
     // relaxed: of the packet only this word is read.
-    if (may_overlap(atomic_load_explicit(next, memory_order_relaxed))) queue->overlaps = true;
+    bool overlaps = may_overlap(atomic_load_explicit(next, memory_order_relaxed));
+    for (uint64_t i = 0; i < count; i++) overlaps |= may_overlap(packets[i].header);
+    if (overlaps) queue->overlaps = true;
 }
 
 static uint64_t queue_reached(queue_t *queue)
@@ -182,10 +183,10 @@ static bool room_spill(queue_t *queue, uint32_t count)
 // Waits until there is room for twice so many packets. False: they are to be written as they are,
 // since the queue does not move, perhaps because the application has yet to do something for it. A
 // batch that is larger than the queue is taken apart by runtimes that have such.
-static bool room_wait(queue_t *queue, uint32_t count)
+__attribute__((noinline)) static bool room_wait(queue_t *queue, uint32_t count)
 {
     enum { NAP_NS = 20000, PATIENCE_NS = 100000000 };
-    if (room_is_for(queue, 2 * count) || 2 * count > queue->handle->size / 2) return true;
+    if (2 * count > queue->handle->size / 2) return true;
     for (uint64_t since = keel_now_ns(); !room_is_for(queue, 2 * count);) {
         uint64_t reached = queue_reached(queue);
         if (keel_now_ns() - since > PATIENCE_NS) queue->stuck = reached + 1;
@@ -206,13 +207,32 @@ static hsa_packet_t *packets_reserve(queue_t *queue, uint32_t count)
     return packets;
 }
 
-static void packets_pass(queue_t *queue, const hsa_packet_t *packets, uint64_t count,
-                         hsa_writer_fn write)
+__attribute__((noinline)) static void packets_pass(queue_t *queue, const hsa_packet_t *packets,
+                                                   uint64_t count, hsa_writer_fn write)
 {
     for (uint64_t i = 0; i < count; i++)
         if (packets[i].signal) times_forget(packets[i].signal, NULL);
     queue->written += count;
     write(packets, count);
+}
+
+// What most doorbells are rung for: one dispatch without a signal of the application's, for which
+// there is room. It does what packets_seen does for any, in fewer steps. False: it is not so, or
+// there is no memory.
+static bool one_seen(queue_t *queue, const hsa_packet_t *packet, hsa_writer_fn write)
+{
+    if (!is_dispatch(packet) || packet->signal || !room_is_for(queue, 2) || !trace_is_on())
+        return false;
+    flight_t *flight = flight_take(&queue->flights);
+    if (!flight) return false;
+    hsa_packet_t out = *packet;
+    out.signal = flight->signal;
+    flight->place = queue->marked = ++queue->written;
+    work_fill(queue, packet, &flight->work);
+    if (may_overlap(packet->header)) queue->overlaps = true;
+    write(&out, 1);
+    flight_push(flight, flight);
+    return true;
 }
 
 // Called by the runtime with the packets that a doorbell was rung for. They are to be written at
@@ -222,7 +242,9 @@ static void packets_seen(const void *seen, uint64_t count, uint64_t index, void 
 {
     queue_t *queue = data;
     const hsa_packet_t *packets = seen;
-    batch_t batch = {.roomy = room_wait(queue, (uint32_t)count)};
+    if (count == 1 && one_seen(queue, packets, write)) return;
+    bool roomy = room_is_for(queue, 2 * (uint32_t)count) || room_wait(queue, (uint32_t)count);
+    batch_t batch = {.roomy = roomy};
     batch.out = packets_reserve(queue, (uint32_t)count * 2 + 1);
     if (!queue->overlaps) overlaps_see(queue, packets, count, index);
     if (!batch.out || !trace_is_on()) {
@@ -241,7 +263,7 @@ static void packets_seen(const void *seen, uint64_t count, uint64_t index, void 
         mark_write(queue, &batch);
     queue->written += batch.count;
     write(batch.out, batch.count);
-    flight_push(batch.list);
+    if (batch.first) flight_push(batch.first, batch.last);
 }
 
 static void queue_tell(queue_t *queue)

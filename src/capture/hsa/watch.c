@@ -100,9 +100,15 @@ void watch_cancel(watch_t *watch)
     pthread_mutex_unlock(&lock);
 }
 
+static uint64_t watch_left(const void *unused)
+{
+    // acquire: what is not left any more is recorded.
+    return atomic_load_explicit(&count, memory_order_acquire);
+}
+
 bool watch_wait(void)
 {
-    return collect_wait(&count);
+    return collect_wait(watch_left, NULL);
 }
 
 void watch_drain(void)
@@ -123,11 +129,15 @@ void watch_child(void)
     atomic_store(&count, 0);
 }
 
-// The application is about to change or to destroy a signal.
-static void signal_settle(hsa_signal_t signal)
+static bool is_watching(void)
 {
     // relaxed: a thread that may change a signal knows of what was submitted with it.
-    if (!atomic_load_explicit(&count, memory_order_relaxed)) return;
+    return __builtin_expect(atomic_load_explicit(&count, memory_order_relaxed) != 0, 0);
+}
+
+// The application is about to change or to destroy a signal.
+__attribute__((noinline)) static void signal_settle(hsa_signal_t signal)
+{
     pthread_mutex_lock(&lock);
     for (watch_t **at = &pending; *at;) {
         if ((*at)->signal != signal) {
@@ -140,33 +150,28 @@ static void signal_settle(hsa_signal_t signal)
     pthread_mutex_unlock(&lock);
 }
 
-static void store_relaxed(hsa_signal_t signal, int64_t value)
-{
-    signal_settle(signal);
-    hsa.signal_store_relaxed(signal, value);
-}
-
-static void store_screlease(hsa_signal_t signal, int64_t value)
-{
-    signal_settle(signal);
-    hsa.signal_store_screlease(signal, value);
-}
-
-static void silent_store_relaxed(hsa_signal_t signal, int64_t value)
-{
-    signal_settle(signal);
-    hsa.signal_silent_store_relaxed(signal, value);
-}
-
-static void silent_store_screlease(hsa_signal_t signal, int64_t value)
-{
-    signal_settle(signal);
-    hsa.signal_silent_store_screlease(signal, value);
-}
+// What replaces a function that sets a signal. Doorbells are rung by it, so it is short.
+#define STORE(name)                                                                                \
+    __attribute__((noinline)) static void name##_late(hsa_signal_t signal, int64_t value)          \
+    {                                                                                              \
+        signal_settle(signal);                                                                     \
+        hsa.signal_##name(signal, value);                                                          \
+    }                                                                                              \
+    static void name(hsa_signal_t signal, int64_t value)                                           \
+    {                                                                                              \
+        if (is_watching())                                                                         \
+            name##_late(signal, value);                                                            \
+        else                                                                                       \
+            hsa.signal_##name(signal, value);                                                      \
+    }
+STORE(store_relaxed)
+STORE(store_screlease)
+STORE(silent_store_relaxed)
+STORE(silent_store_screlease)
 
 static hsa_status_t destroy(hsa_signal_t signal)
 {
-    signal_settle(signal);
+    if (is_watching()) signal_settle(signal);
     return hsa.signal_destroy(signal);
 }
 
