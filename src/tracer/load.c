@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/status.h"
@@ -522,10 +523,22 @@ keel_status_t load_set(model_t *model, const set_t *set)
     return status;
 }
 
+// A folder of a trace without records has its control.
+static keel_status_t folder_check(const set_t *set, const char *path)
+{
+    char control[4096 + 16];
+    if (set->count || set->alive || set->left_out) return NULL;
+    snprintf(control, sizeof control, "%s/control", path);
+    if (access(control, F_OK) == 0) return NULL;
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%s is no trace: no file of one is in that folder",
+                      path);
+}
+
 static keel_status_t parts_load(model_t *model, const char *path)
 {
     set_t set;
     keel_status_t status = set_open(&set, path);
+    if (!status) status = folder_check(&set, path);
     if (!status) status = load_set(model, &set);
     set_close(&set);
     return status;

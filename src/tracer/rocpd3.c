@@ -5,13 +5,12 @@
 // that it refers to: a host and an unknown thread for each process, a code object for each device.
 #include "tracer/rocpd3.h"
 
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/status.h"
 #include "tracer/db.h"
+#include "tracer/replace.h"
 
 // Tables and their columns, each after `id` and `guid`.
 typedef enum table_id_t {
@@ -121,8 +120,24 @@ static const struct {
                   NULL, 0},
 };
 
-// As the tools' own, as far as this trace has what they show.
+// As the tools' own, as far as this trace has what they show: first what calls and operations
+// belong to, then these, then sums of them.
 static const char views[] =
+    "CREATE VIEW processes AS SELECT P.id, P.guid, P.nid, N.machine_id, N.system_name, N.hostname,"
+    " N.release AS system_release, N.version AS system_version, P.ppid, P.pid, P.init, P.start,"
+    " P.end, P.fini, P.command FROM rocpd_info_process P JOIN rocpd_info_node N ON N.id = P.nid;"
+    "CREATE VIEW threads AS SELECT T.id, P.guid, P.nid, P.machine_id, P.system_name, P.hostname,"
+    " P.system_release, P.system_version, P.ppid, P.pid, T.tid, T.start, T.end, T.name"
+    " FROM rocpd_info_thread T JOIN processes P ON P.id = T.pid;"
+    "CREATE VIEW code_objects AS SELECT C.id, C.guid, C.nid, P.pid,"
+    " A.absolute_index AS agent_absolute_index, C.uri, C.load_base, C.load_size, C.load_delta,"
+    " C.storage_type AS storage_type_str FROM rocpd_info_code_object C"
+    " JOIN rocpd_info_agent A ON A.id = C.agent_id JOIN rocpd_info_process P ON P.id = C.pid;"
+    "CREATE VIEW kernel_symbols AS SELECT S.id, S.guid, S.nid, P.pid, S.code_object_id,"
+    " S.kernel_name, S.display_name, S.kernel_object, S.kernarg_segment_size,"
+    " S.kernarg_segment_alignment, S.group_segment_size, S.private_segment_size, S.sgpr_count,"
+    " S.arch_vgpr_count, S.accum_vgpr_count FROM rocpd_info_kernel_symbol S"
+    " JOIN rocpd_info_process P ON P.id = S.pid;"
     "CREATE VIEW regions AS SELECT R.id, R.guid, C.string AS category, S.string AS name, R.nid,"
     " P.pid, T.tid, R.start, R.end, R.end - R.start AS duration, R.event_id, E.stack_id,"
     " E.parent_stack_id, E.correlation_id AS corr_id FROM rocpd_region R"
@@ -149,12 +164,49 @@ static const char views[] =
     " JOIN rocpd_string C ON C.id = E.category_id JOIN rocpd_string S ON S.id = M.name_id"
     " JOIN rocpd_info_agent D ON D.id = M.dst_agent_id"
     " JOIN rocpd_info_agent F ON F.id = M.src_agent_id"
-    " JOIN rocpd_info_process P ON P.id = M.pid JOIN rocpd_info_thread T ON T.id = M.tid;";
+    " JOIN rocpd_info_process P ON P.id = M.pid JOIN rocpd_info_thread T ON T.id = M.tid;"
+    "CREATE VIEW top_kernels AS SELECT name, count(*) AS total_calls,"
+    " sum(duration) / 1000.0 AS total_duration, avg(duration) / 1000.0 AS average,"
+    " sum(duration) * 100.0 / (SELECT sum(duration) FROM kernels) AS percentage"
+    " FROM kernels GROUP BY name ORDER BY total_duration DESC;"
+    "CREATE VIEW top AS WITH work AS (SELECT name, duration FROM kernels"
+    " UNION ALL SELECT name, duration FROM memory_copies"
+    " UNION ALL SELECT name, duration FROM regions) SELECT name, count(*) AS total_calls,"
+    " sum(duration) / 1000.0 AS total_duration, avg(duration) / 1000.0 AS average,"
+    " sum(duration) * 100.0 / (SELECT sum(duration) FROM work) AS percentage"
+    " FROM work GROUP BY name ORDER BY total_duration DESC;"
+    // Time in which two ran counts once: what began before others had ended counts from there on.
+    "CREATE VIEW busy AS WITH work AS (SELECT agent_id, start, end FROM rocpd_kernel_dispatch"
+    " UNION ALL SELECT dst_agent_id, start, end FROM rocpd_memory_copy), steps AS (SELECT agent_id,"
+    " start, end, max(end) OVER (PARTITION BY agent_id ORDER BY start, end"
+    " ROWS BETWEEN UNBOUNDED PRECEDING AND 1 PRECEDING) AS before FROM work), sums AS (SELECT"
+    " agent_id, sum(max(end - max(start, coalesce(before, start)), 0)) AS GpuTime FROM steps"
+    " GROUP BY agent_id), whole AS (SELECT max(end) - min(start) AS WallTime FROM work)"
+    " SELECT agent_id, A.type, GpuTime, WallTime, GpuTime * 1.0 / WallTime AS Busy"
+    " FROM sums JOIN rocpd_info_agent A ON A.id = agent_id, whole;";
 
 // Strings besides the trace's own.
-typedef enum word_t { WORD_NONE, WORD_CALL, WORD_MARKER, WORD_KERNEL, WORD_COPY, WORDS } word_t;
-static const char *const words[WORDS] = {"", "RUNTIME_API", "MARKER_CORE_API", "KERNEL_DISPATCH",
-                                         "MEMORY_COPY"};
+enum {
+    WORD_NONE,
+    WORD_CALL,
+    WORD_MARKER,
+    WORD_KERNEL,
+    WORD_COPY,
+    WORDS = WORD_COPY + TRACE_COPIES
+};
+typedef uint32_t word_t;
+static const char *const words[WORDS] = {
+    [WORD_CALL] = "RUNTIME_API",
+    [WORD_MARKER] = "MARKER_CORE_API",
+    [WORD_KERNEL] = "KERNEL_DISPATCH",
+    [WORD_COPY] = "MEMORY_COPY", // with TRACE_COPY_OTHER, the name of a copy
+    [WORD_COPY + TRACE_COPY_TO_DEVICE] = "MEMORY_COPY_HOST_TO_DEVICE",
+    [WORD_COPY + TRACE_COPY_TO_HOST] = "MEMORY_COPY_DEVICE_TO_HOST",
+    [WORD_COPY + TRACE_COPY_WITHIN] = "MEMORY_COPY_DEVICE_TO_DEVICE",
+    [WORD_COPY + TRACE_COPY_ACROSS] = "MEMORY_COPY_DEVICE_TO_DEVICE",
+    [WORD_COPY + TRACE_COPY_HOST] = "MEMORY_COPY_HOST_TO_HOST",
+    [WORD_COPY + TRACE_COPY_SET] = "MEMORY_SET",
+};
 
 typedef struct writer_t {
     const model_t *model;
@@ -261,7 +313,7 @@ static keel_status_t write_strings(writer_t *writer)
     }
     for (uint32_t i = 0; i < WORDS; i++) {
         put(writer, word_id(writer, (word_t)i));
-        db_text(&writer->rows, words[i]);
+        db_text(&writer->rows, words[i] ? words[i] : "");
     }
     return db_rows_end(&writer->rows);
 }
@@ -486,7 +538,8 @@ static void copy_row(writer_t *writer, uint32_t index)
     put(writer, thread_id(writer, event));
     put(writer, (int64_t)event->start_ns);
     put(writer, (int64_t)event->end_ns);
-    put(writer, event->name ? event->name : word_id(writer, WORD_COPY));
+    uint32_t word = WORD_COPY + (event->copy < TRACE_COPIES ? event->copy : 0u);
+    put(writer, event->name ? event->name : word_id(writer, word));
     put(writer, to_host ? host : device);
     put(writer, from_host ? host : device);
     put(writer, (int64_t)event->value);
@@ -537,17 +590,12 @@ static keel_status_t write_all(writer_t *writer)
 keel_status_t rocpd3_write(const model_t *model, const char *path)
 {
     writer_t writer = {.model = model};
-    char making[4096];
-    if ((size_t)snprintf(making, sizeof making, "%s.new", path) >= sizeof making)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "the name is too long: %s", path);
-    unlink(making); // of a tool that was killed
+    char making[REPLACE_NAME];
+    KEEL_TRY(replace_begin(path, making));
     guid_make(&writer);
     keel_status_t status = db_create(&writer.db, making);
     if (!status) status = write_all(&writer);
     db_close(&writer.db);
     map_finish(&writer.symbols);
-    if (!status && rename(making, path) != 0)
-        status = status_from_errno(status_errno_code(errno), errno, path);
-    if (status) unlink(making);
-    return status;
+    return replace_end(status, making, path);
 }

@@ -11,6 +11,7 @@
 #include "tracer/db.h"
 #include "tracer/map.h"
 #include "tracer/rocpd.h"
+#include "tracer/runs.h"
 
 typedef struct importer_t {
     model_t *model;
@@ -19,7 +20,7 @@ typedef struct importer_t {
     map_t processes;         // by their ids and 1
     map_t devices, tracks, shapes;
     map_t threads; // tracks by a mix of pid and tid
-    map_t calls;   // events by their ids
+    runs_t calls;  // events by their ids
     map_t pids;    // processes by what calls name them
     map_t pid_of;  // and the reverse
     map_t works;
@@ -182,7 +183,7 @@ static keel_status_t api_read(void *user, db_row_t row)
     KEEL_TRY(thread_find(in, (uint64_t)row_int(row, 1), (uint64_t)row_int(row, 2), &event.track));
     KEEL_TRY(model_event(in->model, event, &index));
     if (index == UINT32_MAX) return NULL;
-    return map_put(&in->calls, (uint64_t)row_int(row, 0) + 1, index);
+    return runs_put(&in->calls, row_int(row, 0), index);
 }
 
 // What an operation is, of a database whose writer has not said so.
@@ -227,8 +228,7 @@ static keel_status_t op_read(importer_t *in, ops_t *ops)
     op_guess(&event, model_string(in->model, known(&in->strings, row_int(row, 7))));
     KEEL_TRY(cursor_reach(&ops->links, row_int(row, 0), &linked));
     if (ops->details.db) KEEL_TRY(cursor_reach(&ops->details, row_int(row, 0), &detailed));
-    if (linked && map_get(&in->calls, (uint64_t)row_int(ops->links.row, 1) + 1, &call))
-        event.link = call + 1;
+    if (linked && runs_get(&in->calls, row_int(ops->links.row, 1), &call)) event.link = call + 1;
     if (detailed && event.op == TRACE_OP_DISPATCH)
         event.value = known(&in->shapes, row_int(ops->details.row, 1));
     if (detailed && event.op == TRACE_OP_COPY) event.value = (uint64_t)row_int(ops->details.row, 2);
@@ -278,7 +278,7 @@ static keel_status_t submission_read(void *user, db_row_t row)
                    .status = (uint32_t)row_int(row, 10)};
     if (work.track >= in->model->track_count || !in->model->tracks[work.track].is_queue)
         return NULL;
-    if (map_get(&in->calls, (uint64_t)row_int(row, 1) + 1, &call)) work.call = call + 1;
+    if (runs_get(&in->calls, row_int(row, 1), &call)) work.call = call + 1;
     KEEL_TRY(model_work(in->model, work, &index));
     return map_put(&in->works, (uint64_t)row_int(row, 11) + 1, index);
 }
@@ -381,8 +381,17 @@ static keel_status_t first_read(void *user, db_row_t row)
     return pid_find(in, (uint64_t)row_int(row, 0), &in->first);
 }
 
+static keel_status_t tables_counted(void *user, db_row_t row)
+{
+    *(int64_t *)user = row_int(row, 0);
+    return NULL;
+}
+
 static keel_status_t read_all(importer_t *in)
 {
+    int64_t tables;
+    // If the database is damaged, this says so.
+    KEEL_TRY(db_query(&in->db, "SELECT count(*) FROM sqlite_master", tables_counted, &tables));
     if (!db_has(&in->db, "rocpd_op") || !db_has(&in->db, "rocpd_api"))
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
                           "%s is a database, but no trace: it has no tables rocpd_op and rocpd_api",
@@ -418,9 +427,9 @@ keel_status_t rocpd_read(model_t *model, const char *path)
     keel_status_t status = db_open(&in.db, path);
     if (!status) status = read_all(&in);
     db_close(&in.db);
-    map_t *const maps[] = {&in.strings, &in.ustrings, &in.processes, &in.devices,
-                           &in.tracks,  &in.shapes,   &in.threads,   &in.calls,
-                           &in.pids,    &in.pid_of,   &in.works};
+    map_t *const maps[] = {&in.strings, &in.ustrings, &in.processes, &in.devices, &in.tracks,
+                           &in.shapes,  &in.threads,  &in.pids,      &in.pid_of,  &in.works};
     for (size_t i = 0; i < sizeof maps / sizeof *maps; i++) map_finish(maps[i]);
+    runs_finish(&in.calls);
     return status;
 }

@@ -1,12 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-#include <errno.h>
 #include <stdio.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "base/memory.h"
 #include "base/status.h"
 #include "tracer/db.h"
+#include "tracer/replace.h"
 #include "tracer/rocpd.h"
 
 _Static_assert(ROCPD_PID_STRIDE == 10000000, "as its text says");
@@ -469,10 +468,8 @@ static keel_status_t write_larges(writer_t *writer, const char *path)
 keel_status_t rocpd_write(const model_t *model, const char *path)
 {
     writer_t writer = {.model = model};
-    char making[4096];
-    if ((size_t)snprintf(making, sizeof making, "%s.new", path) >= sizeof making)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "the name is too long: %s", path);
-    unlink(making); // of a tool that was killed
+    char making[REPLACE_NAME];
+    KEEL_TRY(replace_begin(path, making));
     keel_status_t status = db_create(&writer.db, making);
     if (!status) status = write_tables(&writer);
     if (!status)
@@ -480,8 +477,5 @@ keel_status_t rocpd_write(const model_t *model, const char *path)
             db_query(&writer.db, "SELECT name, rootpage FROM sqlite_master", root_read, &writer);
     db_close(&writer.db);
     if (!status) status = write_larges(&writer, making);
-    if (!status && rename(making, path) != 0)
-        status = status_from_errno(status_errno_code(errno), errno, path);
-    if (status) unlink(making);
-    return status;
+    return replace_end(status, making, path);
 }

@@ -226,6 +226,18 @@ def check_memory(trace):
     assert [float(value) for value, in values] == [int(taken[2], 16), 0], values
 
 
+def check_copies(path):
+    """Copies have the names that rocprofiler-sdk has for them."""
+    with tempfile.TemporaryDirectory() as folder:
+        out = os.path.join(folder, "out")
+        subprocess.run([sys.argv[1], "trace", "export", "-f", "rocpd3", "-o", out, path], check=True,
+                       stdout=subprocess.DEVNULL)
+        with sqlite3.connect(out) as trace:
+            names = trace.execute("SELECT name FROM memory_copies ORDER BY name").fetchall()
+        trace.close()
+    assert names == [("MEMORY_COPY_DEVICE_TO_HOST",), ("MEMORY_COPY_HOST_TO_DEVICE",)], names
+
+
 def check_rtl(program):
     """The environment of rocm-trace-lite: a database for each process, and no more."""
     alone = run(program, {})
@@ -246,6 +258,7 @@ def check_rtl(program):
                 assert ask("SELECT count(*) FROM api") == sum(PLAIN.values())
                 check_memory(trace)
             trace.close()
+        check_copies(os.path.join(folder, names[0]))
         # One name for all: the second run is added to the first.
         environment["RTL_OUTPUT"] = "all.db"
         for runs in (1, 2):

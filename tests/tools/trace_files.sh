@@ -26,6 +26,20 @@ is export "$("$keel" trace export -f csv one)" one.csv
 is lines "$(wc -l <one.csv)" $((1 + calls + operations + $(number 'values of counters')))
 is saxpy "$(grep -c ',operation,"saxpy",' one.csv)" "$(grep -c saxpy one.csv)"
 
+# Options may stand behind the trace. A pipe is written, and not replaced; nor is the trace itself.
+mkfifo pipe
+cat pipe >piped &
+is export "$("$keel" trace export one -o pipe -f csv)" pipe
+wait $!
+cmp piped one.csv || fail "a pipe gets something else"
+refuse 1 'pipe is no file that could be replaced' export -f rocpd3 -o pipe one
+refuse 1 'pipe is no file that could be replaced' merge -o pipe one two
+refuse 1 'one is the trace itself' export -o "$folder/one" one
+[ -p pipe ] && [ "$(number calls)" = "$calls" ] || fail "a pipe, or the trace, was replaced"
+mkdir parts.parts
+: >parts.parts/control
+is report "$("$keel" trace report parts.parts/)" parts.parts.html
+
 # Perfetto, as the public protos read it.
 "$keel" trace export -o one.pftrace one >/dev/null
 if has protoc; then
@@ -75,8 +89,22 @@ if has sqlite3; then
     sql 3 'SELECT count(*) FROM memory_copies WHERE size = 262144'
     sql 1 "SELECT count(DISTINCT K.corr_id) FROM kernels K JOIN regions R USING (corr_id)
         WHERE R.name = 'keel_queue_submit' AND R.start <= K.start AND R.tid = K.tid"
+    sql 1 "SELECT count(*) FROM top_kernels WHERE name = 'saxpy' AND total_calls >= 1"
+    sql 1 "SELECT abs(sum(percentage) - 100) < 0.01 FROM top_kernels"
+    sql 1 "SELECT count(*) FROM processes P JOIN rocpd_info_node N ON N.id = P.nid
+        WHERE P.machine_id = N.machine_id AND pid = (SELECT pid FROM kernels)"
+    sql 0 "SELECT count(*) FROM kernels K WHERE NOT EXISTS (SELECT 1 FROM threads T
+        WHERE T.pid = K.pid AND T.tid = K.tid)"
+    sql 1 "SELECT count(*) FROM kernel_symbols S JOIN code_objects C ON C.id = S.code_object_id
+        WHERE S.display_name = 'saxpy' AND C.pid = S.pid"
+    sql 4 "SELECT count(DISTINCT name) FROM top WHERE name IN ('saxpy', 'fill', 'update', 'copy')"
+    sql 1 'SELECT min(GpuTime) > 0 AND max(Busy) <= 1 FROM busy'
     uuid=$(sqlite3 one.rocpd3 "SELECT value FROM rocpd_metadata WHERE tag = 'uuid'")
     sql 1 "SELECT count(*) > 0 FROM \"rocpd_kernel_dispatch$uuid\""
+    for table in kernel_dispatch memory_copy; do # all at once
+        sqlite3 one.rocpd3 "UPDATE \"rocpd_$table$uuid\" SET start = 100, end = 300"
+    done
+    sql '200|200|1.0' 'SELECT GpuTime, WallTime, Busy FROM busy'
 fi
 
 # Merged, nothing is lost; of another machine, times are moved by its clock.
@@ -141,6 +169,7 @@ ask() {
 ask
 pid=$(cat pid)
 is status "$("$keel" trace status "$pid")" "process $pid: recording"
+is 'status of the tool' "$("$keel" trace status "$tool")" "process $tool: recording"
 is stop "$("$keel" trace stop "$pid")" "process $pid: stopped"
 ask
 ask

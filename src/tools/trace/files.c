@@ -2,86 +2,76 @@
 // keel trace export, report, merge and compare: what becomes of traces that were written.
 #include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <sys/stat.h>
 
 #include "tools/trace/trace.h"
+#include "tools/trace/words.h"
 #include "tracer/compare.h"
 #include "tracer/export.h"
 #include "tracer/load.h"
 #include "tracer/merge.h"
+#include "tracer/replace.h"
 #include "tracer/rocpd.h"
 #include "tracer/rocpd3.h"
 
-typedef struct words_t {
-    const char *out, *format;
-    uint32_t limit;
-    char **traces;
-    int count;
-} words_t;
+typedef keel_status_t (*export_fn)(const model_t *model, FILE *out); // NULL: rocpd3_write
 
-// Splits options from traces; says what is wrong with them. At most one option of each kind.
-static bool words_read(words_t *words, int argc, char **argv)
+// Writes to `out`, or to `path` if that is NULL, and closes it.
+static keel_status_t stream_write(const model_t *model, export_fn write, FILE *out,
+                                  const char *path)
 {
-    int i = 1;
-    words->limit = 20;
-    for (; i < argc && argv[i][0] == '-'; i += 2) {
-        const char *value = i + 1 < argc ? argv[i + 1] : "";
-        bool good = *value != 0;
-        if (strcmp(argv[i], "-o") == 0)
-            words->out = value;
-        else if (strcmp(argv[i], "-f") == 0)
-            words->format = value;
-        else if (strcmp(argv[i], "-n") == 0)
-            good = (words->limit = (uint32_t)strtoul(value, NULL, 10)) != 0;
-        else {
-            fprintf(stderr, "keel trace %s: what is %s?\n", argv[0], argv[i]);
-            return false;
-        }
-        if (good) continue;
-        fprintf(stderr, "keel trace %s: %s wants %s\n", argv[0], argv[i],
-                argv[i][1] == 'n' ? "a number" : "a value");
-        return false;
-    }
-    words->traces = argv + i;
-    words->count = argc > i ? argc - i : 0;
-    return true;
+    bool to_stdout = out != NULL;
+    if (!out) out = fopen(path, "we");
+    if (!out) return KEEL_ERROR(KEEL_IO, "%s: %s", path, strerror(errno));
+    keel_status_t status = write(model, out);
+    bool failed = ferror(out) || fflush(out) != 0;
+    int error = errno;
+    if (!to_stdout && fclose(out) != 0) failed = true, error = errno;
+    if (!status && failed) status = KEEL_ERROR(KEEL_IO, "%s: %s", path, strerror(error));
+    return status;
 }
 
-typedef keel_status_t (*export_fn)(const model_t *model, FILE *out); // NULL: rocpd3_write
+static bool is_device_or_pipe(const char *path)
+{
+    struct stat about;
+    return stat(path, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISDIR(about.st_mode);
+}
 
 // Writes a file of a model, which replaces one of that name once it is whole; "-": to stdout.
 static keel_status_t file_write(const model_t *model, export_fn write, const char *path)
 {
-    char making[4096];
+    char making[REPLACE_NAME];
     bool to_stdout = strcmp(path, "-") == 0;
     if (!write && to_stdout)
         return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "-o -: a database needs a file of its own");
     if (!write) return rocpd3_write(model, path);
-    if ((size_t)snprintf(making, sizeof making, "%s.new", path) >= sizeof making)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "the name is too long: %s", path);
-    FILE *out = to_stdout ? stdout : fopen(making, "we");
-    if (!out) return KEEL_ERROR(KEEL_IO, "%s: %s", making, strerror(errno));
-    keel_status_t status = write(model, out);
-    bool failed = ferror(out) || fflush(out) != 0;
-    if (!to_stdout && fclose(out) != 0) failed = true;
-    if (!status && failed) status = KEEL_ERROR(KEEL_IO, "%s: %s", path, strerror(errno));
-    if (!status && !to_stdout && rename(making, path) != 0)
-        status = KEEL_ERROR(KEEL_IO, "%s: %s", path, strerror(errno));
-    if (status && !to_stdout) unlink(making);
-    return status;
+    if (to_stdout) return stream_write(model, write, stdout, "standard output");
+    if (is_device_or_pipe(path)) return stream_write(model, write, NULL, path);
+    KEEL_TRY(replace_begin(path, making));
+    return replace_end(stream_write(model, write, NULL, making), making, path);
+}
+
+static bool is_same_file(const char *one, const char *other)
+{
+    struct stat a, b;
+    return stat(one, &a) == 0 && stat(other, &b) == 0 && a.st_dev == b.st_dev &&
+           a.st_ino == b.st_ino;
 }
 
 // Reads the one trace and writes a file of it, whose name is the trace's with an ending if none is
-// given.
+// given. A folder may be named with a slash at its end.
 static int trace_convert(const words_t *words, export_fn write, const char *ending)
 {
     char path[4096];
-    snprintf(path, sizeof path, "%s%s", words->traces[0], ending);
+    int length = (int)strlen(words->traces[0]);
+    while (length > 1 && words->traces[0][length - 1] == '/') length--;
+    snprintf(path, sizeof path, "%.*s%s", length, words->traces[0], ending);
     const char *out = words->out ? words->out : path;
     model_t model = {0};
     keel_status_t status = load_path(&model, words->traces[0]);
+    if (!status && is_same_file(words->traces[0], out))
+        status = KEEL_ERROR(KEEL_INVALID_ARGUMENT, "-o: %s is the trace itself", out);
     if (!status) status = file_write(&model, write, out);
     model_finish(&model);
     if (status) return trace_complain(status);
@@ -98,8 +88,9 @@ int trace_export(int argc, char **argv)
                    {"chrome", ".json", export_chrome},
                    {"csv", ".csv", export_csv},
                    {"rocpd3", ".rocpd3", NULL}};
-    words_t words = {.format = "perfetto"};
-    if (!words_read(&words, argc, argv)) return 2;
+    words_t words;
+    if (!words_read(&words, "of", argc, argv)) return 2;
+    if (!words.format) words.format = "perfetto";
     if (words.count != 1) {
         fprintf(stderr, "keel trace export: one trace is wanted\n");
         return 2;
@@ -115,8 +106,8 @@ int trace_export(int argc, char **argv)
 
 int trace_report(int argc, char **argv)
 {
-    words_t words = {0};
-    if (!words_read(&words, argc, argv)) return 2;
+    words_t words;
+    if (!words_read(&words, "o", argc, argv)) return 2;
     if (words.count == 1) return trace_convert(&words, export_report, ".html");
     fprintf(stderr, "keel trace report: one trace is wanted\n");
     return 2;
@@ -124,10 +115,10 @@ int trace_report(int argc, char **argv)
 
 int trace_merge(int argc, char **argv)
 {
-    words_t words = {0};
+    words_t words;
     model_t model = {0};
     keel_status_t status = NULL;
-    if (!words_read(&words, argc, argv)) return 2;
+    if (!words_read(&words, "o", argc, argv)) return 2;
     if (!words.out || words.count < 2) {
         fprintf(stderr, "keel trace merge: -o FILE and at least two traces are wanted\n");
         return 2;
@@ -146,10 +137,10 @@ int trace_merge(int argc, char **argv)
 
 int trace_compare(int argc, char **argv)
 {
-    words_t words = {0};
+    words_t words;
     model_t models[2];
     memset(models, 0, sizeof models);
-    if (!words_read(&words, argc, argv)) return 2;
+    if (!words_read(&words, "n", argc, argv)) return 2;
     if (words.count != 2) {
         fprintf(stderr, "keel trace compare: two traces are wanted, the one before first\n");
         return 2;

@@ -14,6 +14,16 @@
 #include "tracer/merge.h"
 #include "tracer/rocpd.h"
 
+bool parts_are_written(const char *folder)
+{
+    set_t set;
+    keel_status_t status = set_open(&set, folder);
+    bool written = !status && set.alive;
+    keel_status_release(status);
+    set_close(&set);
+    return written;
+}
+
 void parts_remove(const char *folder)
 {
     DIR *open = opendir(folder);

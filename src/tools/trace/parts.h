@@ -5,6 +5,9 @@
 
 #include "tracer/set.h"
 
+// Whether processes run that write there.
+bool parts_are_written(const char *folder);
+
 // Removes all files of a recording, and their folder.
 void parts_remove(const char *folder);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Runs a program with its trace in FILE.parts, and makes FILE of that.
 #include <errno.h>
+#include <fcntl.h>
 #include <math.h>
 #include <regex.h>
 #include <signal.h>
@@ -15,6 +16,7 @@
 #include "tools/trace/mode.h"
 #include "tools/trace/parts.h"
 #include "tools/trace/trace.h"
+#include "tools/trace/words.h"
 #include "tracer/control.h"
 #include "tracer/load.h"
 #include "tracer/rocpd.h"
@@ -36,43 +38,53 @@ static bool number_read(const char *text, double *number)
     return *text && !*end && isfinite(*number) && *number > 0 && *number < 1e9;
 }
 
+// The value of an option: behind its `=`, if it has two dashes, or the next word; NULL: none.
+static const char *option_value(char **argv, int left, size_t *length, int *words)
+{
+    const char *equals = strncmp(argv[0], "--", 2) == 0 ? strchr(argv[0], '=') : NULL;
+    const char *value = equals ? equals + 1 : left > 1 ? argv[1] : NULL;
+    *length = equals ? (size_t)(equals - argv[0]) : strlen(argv[0]);
+    *words = equals ? 1 : 2;
+    return value && *value && strcmp(value, "--") != 0 ? value : NULL;
+}
+
 // Takes one option with its value. Returns how many words that were; 0, and says so, if it is none.
 static int option_take(options_t *options, char **argv, int left)
 {
-    const char *name = argv[0], *value = left > 1 ? argv[1] : NULL;
+    size_t length;
+    int words;
+    const char *name = argv[0], *value = option_value(argv, left, &length, &words);
     const struct {
         const char *name;
         const char **text;
         double *seconds;
+        uint32_t *count;
     } known[] = {
-        {"-o", &options->file, NULL},
-        {"-m", &options->mode, NULL},
-        {"--delay", NULL, &options->delay_s},
-        {"--duration", NULL, &options->duration_s},
-        {"--kernel-filter", &options->kernels, NULL},
-        {"--api-filter", &options->calls, NULL},
-        {"--rank-from", &options->rank, NULL},
+        {"-o", &options->file, NULL, NULL},
+        {"-m", &options->mode, NULL, NULL},
+        {"-n", NULL, NULL, &options->limit},
+        {"--delay", NULL, &options->delay_s, NULL},
+        {"--duration", NULL, &options->duration_s, NULL},
+        {"--kernel-filter", &options->kernels, NULL, NULL},
+        {"--api-filter", &options->calls, NULL, NULL},
+        {"--rank-from", &options->rank, NULL, NULL},
     };
     if (strcmp(name, "-f") == 0 || strcmp(name, "--all-calls") == 0) {
         *(name[1] == 'f' ? &options->replace : &options->all_calls) = true;
         return 1;
     }
-    if (strcmp(name, "-n") == 0) {
-        double number = 0;
-        bool good = value && number_read(value, &number) && number >= 1;
-        options->limit = (uint32_t)number;
-        if (!good) fprintf(stderr, "keel trace: -n wants a number\n");
-        return good ? 2 : 0;
-    }
     for (size_t i = 0; i < sizeof known / sizeof *known; i++) {
-        if (strcmp(name, known[i].name) != 0) continue;
-        bool good = value && *value;
+        if (strlen(known[i].name) != length || strncmp(name, known[i].name, length) != 0) continue;
+        bool good = value;
         if (good && known[i].text) *known[i].text = value;
         if (good && known[i].seconds) good = number_read(value, known[i].seconds);
+        if (good && known[i].count) good = words_limit(value, known[i].count);
         if (!good)
-            fprintf(stderr, "keel trace: %s wants %s\n", name,
-                    known[i].seconds ? "a number of seconds" : "a value");
-        return good ? 2 : 0;
+            fprintf(stderr, "keel trace: %s wants %s\n", known[i].name,
+                    known[i].seconds ? "a number of seconds"
+                    : known[i].count ? "a number"
+                                     : "a value");
+        return good ? words : 0;
     }
     fprintf(stderr, "keel trace: what is %s? The program stands after --\n", name);
     return 0;
@@ -96,16 +108,27 @@ static bool options_read(options_t *options, int argc, char **argv)
 // becomes of it.
 static bool old_remove(const char *file, const char *parts)
 {
-    parts_remove(parts);
-    if (unlink(file) == 0 || errno == ENOENT) return true;
-    fprintf(stderr, "keel trace: %s: %s\n", file, strerror(errno));
-    return false;
+    struct stat about;
+    const char *why = NULL;
+    if (lstat(file, &about) == 0 && !S_ISREG(about.st_mode) && !S_ISLNK(about.st_mode))
+        why = S_ISDIR(about.st_mode) ? "Is a directory" : "Not a file that could be replaced";
+    else if (unlink(file) != 0 && errno != ENOENT)
+        why = strerror(errno);
+    if (why)
+        fprintf(stderr, "keel trace: %s: %s\n", file, why);
+    else
+        parts_remove(parts);
+    return !why;
 }
 
 // Makes the folder for what the processes write and puts its full name into the environment.
 static bool parts_make(const options_t *options, const char *parts)
 {
     struct stat about;
+    if (parts_are_written(parts)) {
+        fprintf(stderr, "keel trace: %s: processes run still that write there\n", parts);
+        return false;
+    }
     if (options->replace && !old_remove(options->file, parts)) return false;
     if (!options->replace && stat(options->file, &about) == 0) {
         fprintf(stderr,
@@ -156,8 +179,12 @@ static void timer_rings(int signal)
 
 static bool timing_begin(const options_t *options, const char *parts)
 {
-    if (options->delay_s <= 0 && options->duration_s <= 0) return true;
+    // In any case: by the page `keel trace stop` knows the tool's own number as well.
     keel_status_t status = control_open(parts, &timing.control);
+    if (options->delay_s <= 0 && options->duration_s <= 0) {
+        keel_status_release(status);
+        return true;
+    }
     if (status) return trace_complain(status) == 0;
     timing.duration_s = options->duration_s;
     timing.starts = options->delay_s > 0;
@@ -215,14 +242,16 @@ static int program_status(pid_t pid)
     return 128 + WTERMSIG(status);
 }
 
-static keel_status_t filter_read(const char *text, regex_t *regex, const regex_t **filter)
+static keel_status_t filter_read(const char *option, const char *text, regex_t *regex,
+                                 const regex_t **filter)
 {
     char why[256];
     int error = text ? regcomp(regex, text, REG_EXTENDED | REG_NOSUB) : 0;
     if (text && !error) *filter = regex;
     if (!error) return NULL;
     regerror(error, regex, why, sizeof why);
-    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%s is no regular expression: %s", text, why);
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "%s: '%s' is no regular expression: %s", option, text,
+                      why);
 }
 
 // Processes that outlive the program record on: what is there is told, and the trace is made later.
@@ -271,26 +300,45 @@ static int parts_finish(const options_t *options, filter_t filter, const char *p
     return 1;
 }
 
-// Starts the program; -1, after a message, if that fails. No signal is lost before it is there.
-static pid_t program_start(char **words, const struct sigaction old[SIGNALS])
+// What the child does of a fork.
+static _Noreturn void program_become(char **words, const struct sigaction old[SIGNALS],
+                                     const sigset_t *mask, int failed)
+{
+    signals_give_back(old);
+    sigprocmask(SIG_SETMASK, mask, NULL);
+    execvp(words[0], words);
+    int error = errno;
+    while (write(failed, &error, sizeof error) < 0 && errno == EINTR) continue;
+    _exit(127);
+}
+
+// Starts the program. No signal is lost before it is there. Returns 0, or why it did not start.
+static int program_start(char **words, const struct sigaction old[SIGNALS])
 {
     sigset_t all, before;
+    int failed[2], error = 0; // a pipe that closes when the program takes the child's place
+    if (pipe(failed) != 0) return errno;
+    for (int i = 0; i < 2; i++) fcntl(failed[i], F_SETFD, FD_CLOEXEC);
     sigfillset(&all);
     sigprocmask(SIG_SETMASK, &all, &before);
     pid_t pid = fork();
-    if (pid == 0) {
-        signals_give_back(old);
-        sigprocmask(SIG_SETMASK, &before, NULL);
-        execvp(words[0], words);
-        fprintf(stderr, "keel trace: %s: %s\n", words[0], strerror(errno));
-        _exit(127);
-    }
-    if (pid < 0)
-        fprintf(stderr, "keel trace: %s\n", strerror(errno));
-    else
-        program = pid;
+    if (pid == 0) program_become(words, old, &before, failed[1]);
+    if (pid < 0) error = errno;
+    close(failed[1]);
+    while (pid > 0 && read(failed[0], &error, sizeof error) < 0 && errno == EINTR) continue;
+    close(failed[0]);
+    if (!error) program = pid;
+    if (error && pid > 0) waitpid(pid, NULL, 0);
     sigprocmask(SIG_SETMASK, &before, NULL);
-    return pid;
+    return error;
+}
+
+// As of a shell.
+static int start_failed(const char *name, const char *parts, int error)
+{
+    fprintf(stderr, "keel trace: %s: %s\n", name, strerror(error));
+    parts_remove(parts);
+    return error == ENOENT ? 127 : 126;
 }
 
 static int program_run(const options_t *options, filter_t filter, const char *parts)
@@ -299,12 +347,15 @@ static int program_run(const options_t *options, filter_t filter, const char *pa
     if (!mode_apply(options->mode) || !parts_make(options, parts) || !timing_begin(options, parts))
         return 1;
     signals_take(old);
-    pid_t pid = program_start(options->program, old);
-    if (pid < 0) return 1;
+    int error = program_start(options->program, old);
+    if (error) return start_failed(options->program[0], parts, error);
+    pid_t pid = program;
     program_wait(pid);
     timer_set(1e6);
-    // From here on signals end the tool; what was recorded stays.
+    // From here on signals end the tool; what was recorded stays. A reader of the summary that has
+    // seen enough, as `head`, does not keep the trace from being made.
     signals_give_back(old);
+    signal(SIGPIPE, SIG_IGN);
     int status = program_status(pid);
     int failed = parts_finish(options, filter, parts);
     return status ? status : failed;
@@ -321,8 +372,9 @@ int trace_run(int argc, char **argv)
         fprintf(stderr, "keel trace: the name after -o is too long\n");
         return 2;
     }
-    keel_status_t status = filter_read(options.kernels, &kernels, &filter.kernels);
-    if (!status) status = filter_read(options.calls, &calls, &filter.calls);
+    keel_status_t status =
+        filter_read("--kernel-filter", options.kernels, &kernels, &filter.kernels);
+    if (!status) status = filter_read("--api-filter", options.calls, &calls, &filter.calls);
     int result = status ? trace_complain(status) : program_run(&options, filter, parts);
     if (filter.kernels) regfree(&kernels);
     if (filter.calls) regfree(&calls);

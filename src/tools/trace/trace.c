@@ -2,11 +2,12 @@
 // keel trace: runs a program and records what it did, and tells of it.
 #include "tools/trace/trace.h"
 
+#include <errno.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 
 #include "tools/commands.h"
+#include "tools/trace/words.h"
 #include "tracer/load.h"
 #include "tracer/summary.h"
 
@@ -37,30 +38,23 @@ static const char usage[] =
     "\n"
     "A TRACE is what -o named. docs/trace.md explains all of it.\n";
 
-static int bad_usage(const char *why, const char *what)
+static int bad_usage(const char *why)
 {
-    fprintf(stderr, "keel trace: %s%s\n", why, what);
+    fprintf(stderr, "keel trace: %s\n", why);
     fputs(usage, stderr);
     return 2;
 }
 
 int trace_summary(int argc, char **argv)
 {
-    uint32_t limit = 20;
-    int at = 1;
-    if (argc > 2 && strcmp(argv[1], "-n") == 0) {
-        char *end;
-        unsigned long given = strtoul(argv[2], &end, 10);
-        if (*end || !given || given > UINT32_MAX)
-            return bad_usage("-n wants a number, and not ", argv[2]);
-        limit = (uint32_t)given;
-        at = 3;
-    }
-    if (argc != at + 1) return bad_usage("summary wants one trace", "");
+    words_t words;
+    if (!words_read(&words, "n", argc, argv)) return 2;
+    if (words.count != 1) return bad_usage("summary wants one trace");
+    const char *path = words.traces[0];
     model_t model = {0};
-    keel_status_t status = load_path(&model, argv[at]);
-    if (!status && !model.process_count) printf("%s has no records\n", argv[at]);
-    if (!status) status = summary_print(&model, limit, stdout);
+    keel_status_t status = load_path(&model, path);
+    if (!status && !model.process_count) printf("%s has no records\n", path);
+    if (!status) status = summary_print(&model, words.limit, stdout);
     model_finish(&model);
     return status ? trace_complain(status) : 0;
 }
@@ -92,12 +86,33 @@ static void info_print(const model_t *model)
 
 int trace_info(int argc, char **argv)
 {
-    if (argc != 2) return bad_usage("info wants one trace", "");
+    words_t words;
+    if (!words_read(&words, "", argc, argv)) return 2;
+    if (words.count != 1) return bad_usage("info wants one trace");
     model_t model = {0};
-    keel_status_t status = load_path(&model, argv[1]);
+    keel_status_t status = load_path(&model, words.traces[0]);
     if (!status) info_print(&model);
     model_finish(&model);
     return status ? trace_complain(status) : 0;
+}
+
+static bool asks_for_help(const char *word)
+{
+    return strcmp(word, "--help") == 0 || strcmp(word, "-h") == 0;
+}
+
+static int help_print(void)
+{
+    fputs(usage, stdout);
+    return 0;
+}
+
+// What was printed may not have found its way.
+static int verb_end(int status)
+{
+    if ((fflush(stdout) == 0 && !ferror(stdout)) || status) return status;
+    fprintf(stderr, "keel trace: standard output: %s\n", strerror(errno));
+    return 1;
 }
 
 int command_trace(int argc, char **argv)
@@ -110,12 +125,12 @@ int command_trace(int argc, char **argv)
                  {"merge", trace_merge},         {"compare", trace_compare},
                  {"finish", trace_finish_parts}, {"start", trace_control},
                  {"stop", trace_control},        {"status", trace_control}};
-    if (argc > 1 && strcmp(argv[1], "--help") == 0) {
-        fputs(usage, stdout);
-        return 0;
+    if (argc > 1 && asks_for_help(argv[1])) return help_print();
+    for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof *verbs; i++) {
+        if (strcmp(argv[1], verbs[i].name) != 0) continue;
+        if (argc > 2 && asks_for_help(argv[2])) return help_print();
+        return verb_end(verbs[i].run(argc - 1, argv + 1));
     }
-    for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof *verbs; i++)
-        if (strcmp(argv[1], verbs[i].name) == 0) return verbs[i].run(argc - 1, argv + 1);
     int status = argc > 1 ? trace_run(argc, argv) : 2;
     if (status == 2 && argc < 2) fputs(usage, stderr);
     return status;
