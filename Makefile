@@ -53,7 +53,7 @@ test-rocm:
 	@.ci/setup test
 	@cmake --preset default >/dev/null
 	@cmake --build --preset default --target keel_tool keel_trace capture_dump \
-		test_drivers_triton sim/amd/all
+		facts test_drivers_triton sim/amd/all
 	@tests/sim/amd/rocm.sh build $(or $(SUITES),bookworm trixie sid)
 
 # Tries the driver of Metal, on a Mac on its GPU, elsewhere on the software Metal, and writes what

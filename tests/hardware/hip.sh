@@ -4,6 +4,7 @@
 # and runs on hip://0 what the parts name, all of them if none is named:
 #   conformance  the suite, and a piece of it with a wait after each operation
 #   examples     each of them
+#   facts        what Keel relies on in HIP: facts/; needs the clang also with -k
 #   graphs       random graphs, on the card alone and mixed with the processor
 #   bench        the benchmark, as table and JSON, without a peer
 # The build comes first in any case (`build` alone is only that); it needs a C compiler, cmake,
@@ -11,14 +12,15 @@
 # that cuda-pack.sh filled elsewhere, for machines without such a clang. The build stays in
 # build-card and is brought up to date the next time. Each step tells its result and seconds when it
 # ends. Without /sys/class/kfd, as where a HIP forwards to another vendor's library, kernels are
-# built for all targets; without a HIP, too, it says what is missing, and ends with 77. Installs
-# nothing; its status is 0 if nothing failed. Ends before ten minutes are over: what is not begun by
-# then is left out, and the table says so: the parts can be shared out among several calls.
+# built for all targets. Where there is no HIP, or it finds no GPU, the script says so before it
+# builds anything, and ends with 77. Installs nothing; its status is 0 if nothing failed. Ends
+# before ten minutes are over: what is not begun by then is left out, and the table says so: the
+# parts can be shared out among several calls.
 #
 # FOLDER (default: a new temporary one) gets table.txt, machine.txt with the card, the kernel and
 # the ROCm that are here, logs.tar.gz, and of the benchmark bench.txt and bench.json. Please send us
 # all of it; the logs name the folder of this tree.
-parts='build conformance examples graphs bench'
+parts='build conformance examples facts graphs bench'
 # shellcheck source=tests/hardware/steps.sh
 . "$(dirname "$0")/steps.sh"
 
@@ -34,6 +36,63 @@ if [ -z "$(card_targets)" ] && ! has_hip; then
     echo "it takes the kernel's amdgpu driver, a card, and ROCm 5 or later"
     exit 77
 fi
+
+# Names the HIP that Keel would open; or says what it lacks.
+hip_find() {
+    cc -x c - -o "$logs/find" -ldl <<'END' && "$logs/find"
+#include <dlfcn.h>
+#include <stdio.h>
+int main(void)
+{
+    static const char *const names[] = {"libamdhip64.so.7", "libamdhip64.so.6", "libamdhip64.so.5"};
+    void *hip = NULL;
+    int (*count_gpus)(int *count), count = 0;
+    int at = 0;
+    for (; at < 3 && !hip; at += !hip) hip = dlopen(names[at], RTLD_NOW);
+    if (!hip) return printf("it cannot be opened: %s\n", dlerror()), 0;
+    *(void **)&count_gpus = dlsym(hip, "hipGetDeviceCount");
+    int error = count_gpus ? count_gpus(&count) : -1;
+    if (error || count < 1)
+        printf("it finds no GPU: hipGetDeviceCount returned %d\n", error);
+    else
+        puts(names[at]);
+    return 0;
+}
+END
+}
+library=$(hip_find) || {
+    echo "a C compiler is needed: cc"
+    exit 77
+}
+if [[ $library != lib* ]]; then
+    echo "there is a libamdhip64, but $library"
+    echo "targets in /sys/class/kfd: $(card_targets | paste -sd ' ')"
+    ls -l /dev/kfd /dev/dri/renderD* 2>&1
+    echo "the GPU takes the kernel's amdgpu driver, and leave to use these files: the groups video"
+    echo "and render, or in a container --device=/dev/kfd --device=/dev/dri. ROCm in /opt/rocm may"
+    echo "need LD_LIBRARY_PATH=/opt/rocm/lib."
+    exit 77
+fi
+
+# The facts, with kernels for the GPUs that are here. What is not so on a card is news to us.
+facts() {
+    local clang target
+    for clang in clang-{22,21,20,19,18} /opt/rocm/llvm/bin/clang; do
+        command -v "$clang" >/dev/null && break
+    done
+    command -v "$clang" >/dev/null || { echo "there is no clang for the card here"; return 77; }
+    cc -std=gnu17 -O1 -I. -Isim -o "$build/facts" tests/hardware/facts/{,cuda/,rocm/}*.c \
+        -lpthread -ldl || return
+    mkdir -p "$build/facts.kernels"
+    for target in ${targets:-gfx90a}; do
+        "$clang" -std=c2x -O2 -nogpulib -target amdgcn-amd-amdhsa -mcpu="$target" \
+            -mcode-object-version=4 -ffreestanding -ffp-contract=off \
+            tests/sim/amd/kernels/queue.c -o "$build/facts.kernels/$target-O2-queue.hsaco" || return
+    done
+    "$build/facts" --lib="$1" --kernels="$build/facts.kernels"
+}
+export -f facts
+
 card_build hip://0
 step device 60 "$keel" devices -v hip://0 || finish "$(cat "$folder/machine.txt")"
 
@@ -43,6 +102,9 @@ if part conformance; then
         --timeout=100 --filter='[bdi]*'
 fi
 if part examples; then step examples 120 bash -c "examples hip://0"; fi
+if part facts; then
+    targets=$(card_targets) step facts 120 bash -c "facts $library"
+fi
 if part graphs; then
     step graphs 120 "$keel" graphs --device=hip://0 --count=2000
     step graphs-mixed 60 "$keel" graphs --device=cpu:// --device=hip://0 --count=500

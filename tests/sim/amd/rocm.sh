@@ -2,10 +2,10 @@
 # SPDX-License-Identifier: Apache-2.0
 # rocm.sh BUILD SUITE...: fetches the ROCm of Debian's suites (sim/rocm), compiles the tests of ROCm
 # and HIP by each suite's own compiler, and runs them there on the software GPU of the build. Then
-# compares what Keel declares of HIP and HSA with the suite's headers, and runs conformance and
-# random graphs on hip:// and amdgpu:// there. The last line is `N passed, N failed, N skipped`.
-# Logs are in BUILD/rocm/SUITE.tests. ONLY=keel leaves out all but Keel's own tests, ONLY=hip and
-# ONLY=amdgpu all but those of one driver, ONLY=trace all but those of the tracer.
+# compares what Keel declares of HIP and HSA with the suite's headers, runs the facts about HIP, and
+# conformance and random graphs on hip:// and amdgpu:// there. The last line is `N passed, N failed,
+# N skipped`. Logs are in BUILD/rocm/SUITE.tests. ONLY=keel leaves out all but Keel's own tests,
+# ONLY=hip and ONLY=amdgpu all but those of one driver, ONLY=trace all but those of the tracer.
 set -u
 [ $# -ge 2 ] || { sed -n '3,8s/^# //p' "$0"; exit 2; }
 cd "$(dirname "$0")/../../.." || exit 1
@@ -134,8 +134,19 @@ compile_all() {
     return $bad
 }
 
+# The tracer knows what the suite's HIP has.
+run_listed() {
+    local log=$out/trace-listed.log good=0 hip
+    hip=$(ls "$build/rocm/$suite/libraries/"libamdhip64.so.* | head -n 1)
+    tests/capture/listed.sh "$build/libkeeltrace.so" "$hip" >"$log" 2>&1 && good=1
+    passed=$((passed + good)) failed=$((failed + 1 - good))
+    printf '%s: %-24s %s passed, %s failed\n' "$suite" trace-listed $good $((1 - good))
+    [ $good = 1 ] || sed 's/^/    /' "$log"
+}
+
 run_traced() {
     local case
+    [ ! -e "$build/libkeeltrace.so" ] || run_listed
     trace hsa "$out/trace-hsa" "$out"
     for case in plain streams threads graph fork compiled; do
         trace $case "$out/trace-hip" "$out/gfx90a-O2-queue.hsaco" $case
@@ -198,9 +209,14 @@ triton() {
     esac
 }
 
-# Keel's drivers of HIP and of HSA: their declarations, conformance, random graphs, and Triton.
+# Keel's drivers of HIP and of HSA: their declarations, what HIP's takes to be so of this release,
+# conformance, random graphs, and Triton.
 run_hip() {
+    local hip
+    hip=$(ls "$build/rocm/$suite/libraries" | grep '^libamdhip64\.so\.[0-9]*$')
     abi hip hip src/drivers/hip/releases.c
+    compile_kernels && run keel-facts ' 0 failed' gfx90a "$build/tests/hardware/facts/facts" \
+        --lib="$hip" --kernels="$out"
     limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
         --expect=conformance/expect/hip.txt
     run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://0 \
@@ -213,6 +229,13 @@ run_amdgpu() {
         --expect=conformance/expect/amdgpu.txt
     [ -z "$newest" ] || limit=3600 run "keel-amdgpu-$newest" ' 0 failed' "$newest" "$keel" \
         conformance --device=amdgpu://0 --expect=conformance/expect/amdgpu.txt
+    local gpu
+    for gpu in gfx90a $newest; do
+        limit=3600 run "keel-amdgpu-group-$gpu" ' 0 failed' "$gpu,$gpu" "$keel" conformance \
+            --device=amdgpu://0,1 --expect=conformance/expect/amdgpu-group.txt
+        KEEL_SIM_WEAK=1 KEEL_SIM_STRICT=1 run "keel-amdgpu-fence-$gpu" PASSED "$gpu,$gpu" \
+            "$build/tests/drivers/amdgpu/test_drivers_amdgpu_fence"
+    done
     limit=3600 run keel-amdgpu-host ' 0 failed' gfx90a "$keel" conformance \
         --device='amdgpu://0?scheduler=host' --expect=conformance/expect/amdgpu.txt
     ! grep -q HSA_ALLOCATE_QUEUE_DEV_MEM "$build/rocm/$suite/libraries/libhsa-runtime64.so.1" ||

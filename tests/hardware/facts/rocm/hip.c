@@ -3,13 +3,18 @@
 #include "tests/hardware/facts/facts.h"
 
 #include <dlfcn.h>
+#include <glob.h>
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #define SIM "seen with HIP 5.2.3 on sim/amd, November 2026; on no card yet"
+
+#define SIM6 "seen with HIP 6.4.3 on sim/amd, November 2026; on no card yet"
 
 // The part of HIP that facts use, declared here. Handles are pointers.
 typedef void (*hip_callback_fn)(void *stream, int status, void *user);
@@ -24,13 +29,19 @@ typedef struct hip_kernel_node_t {
 } hip_kernel_node_t;
 
 enum {
+    HIP_INVALID_VALUE = 1,
+    HIP_OUT_OF_MEMORY = 2,
     HIP_SHARED_OBJECT_INIT_FAILED = 303,
     HIP_NOT_FOUND = 500,
     HIP_NOT_READY = 600,
+    HIP_NOT_SUPPORTED = 801,
     HIP_NON_BLOCKING = 1,
     HIP_NO_TIMES = 2,
     HIP_DEFAULT_KIND = 4, // of a copy
     HIP_POOLS_SUPPORTED = 88,
+    HIP_HANDLES_SUPPORTED = 89,
+    HIP_CLOCK_RATE = 10017,
+    HIP_TIMELINE_FD = 9, // a kind of semaphore
 };
 
 #define HIP_FUNCTIONS(F)                                                                           \
@@ -57,13 +68,17 @@ enum {
     F(hipEventRecord, (void *, void *))                                                            \
     F(hipEventQuery, (void *))                                                                     \
     F(hipEventSynchronize, (void *))                                                               \
+    F(hipGetLastError, (void))                                                                     \
     F(hipMalloc, (void **, size_t))                                                                \
+    F(hipFree, (void *))                                                                           \
     F(hipHostMalloc, (void **, size_t, unsigned))                                                  \
     F(hipHostRegister, (void *, size_t, unsigned))                                                 \
     F(hipHostUnregister, (void *))                                                                 \
     F(hipHostGetDevicePointer, (void **, void *, unsigned))                                        \
     F(hipMemcpyAsync, (void *, const void *, size_t, int, void *))                                 \
+    F(hipMemset, (void *, int, size_t))                                                            \
     F(hipMemsetAsync, (void *, int, size_t, void *))                                               \
+    F(hipImportExternalSemaphore, (void **, const void *))                                         \
     F(hipMallocAsync, (void **, size_t, void *))                                                   \
     F(hipFreeAsync, (void *, void *))                                                              \
     F(hipDeviceGetDefaultMemPool, (void **, int))                                                  \
@@ -127,14 +142,14 @@ static int version(void)
 // whose struct stays the same from release to release. The last error, or -1 if there is no file.
 static int load(const char *what, void **loaded)
 {
-    static const char *const targets[] = {"gfx90a", "gfx908", "gfx906", "gfx900"};
-    char path[1024];
+    char pattern[1024];
+    glob_t files;
     int error = -1;
-    for (int i = 0; i < 4 && error; i++) {
-        snprintf(path, sizeof path, "%s/%s-%s.hsaco", fact_kernels ? fact_kernels : ".", targets[i],
-                 what);
-        if (access(path, R_OK) == 0) error = hip.hipModuleLoad(loaded, path);
-    }
+    snprintf(pattern, sizeof pattern, "%s/*-%s.hsaco", fact_kernels ? fact_kernels : ".", what);
+    if (glob(pattern, 0, NULL, &files)) return error;
+    for (size_t i = 0; i < files.gl_pathc && error; i++)
+        error = hip.hipModuleLoad(loaded, files.gl_pathv[i]);
+    globfree(&files);
     return error;
 }
 
@@ -475,21 +490,308 @@ static void code_object_5(void)
     REQUIRE(error == HIP_SHARED_OBJECT_INIT_FAILED);
 }
 
-// HIP does not report a wild store: it ends the process.
-static void faults_end_the_process(void)
+// The signal by which a process ends that uses HIP so; 0: it does not.
+static int ends_by(void (*use)(void))
 {
     int status = 0;
     pid_t child = fork();
     NEED(child >= 0);
     if (child == 0) {
         begin();
-        void *stream = stream_new();
-        append(stream, (uint32_t *)(uintptr_t)0xdead0000, 1);
-        hip.hipStreamSynchronize(stream);
+        use();
         _exit(0);
     }
     NEED(waitpid(child, &status, 0) == child);
-    REQUIRE(WIFSIGNALED(status) && WTERMSIG(status) == SIGABRT);
+    return WIFSIGNALED(status) ? WTERMSIG(status) : 0;
+}
+
+static void store_astray(void)
+{
+    void *stream = stream_new();
+    append(stream, (uint32_t *)(uintptr_t)0xdead0000, 1);
+    hip.hipStreamSynchronize(stream);
+}
+
+// HIP does not report a wild store: it ends the process.
+static void faults_end_the_process(void)
+{
+    REQUIRE(ends_by(store_astray) == SIGABRT);
+}
+
+static void fill_a_middle(void)
+{
+    void *stream = stream_new(), *memory;
+    HIP(hip.hipMalloc(&memory, 4096));
+    hip.hipMemsetAsync((char *)memory + 4096 - 6, 1, 4, stream);
+    hip.hipStreamSynchronize(stream);
+}
+
+// Each fill inside the second word of 8 bytes, and what is around it.
+static void fill_all_middles(void)
+{
+    void *stream = stream_new();
+    uint8_t *bytes = (uint8_t *)words_new(), *memory;
+    HIP(hip.hipMalloc((void **)&memory, 64));
+    for (int first = 9; first < 15; first++) {
+        for (int end = first + 1; end < 16; end++) {
+            HIP(hip.hipMemsetAsync(memory, 0, 64, stream));
+            HIP(hip.hipMemsetAsync(memory + first, 1, (size_t)(end - first), stream));
+            HIP(hip.hipMemcpyAsync(bytes, memory, 64, HIP_DEFAULT_KIND, stream));
+            HIP(hip.hipStreamSynchronize(stream));
+            for (int i = 0; i < 64; i++) REQUIRE(bytes[i] == (i >= first && i < end));
+        }
+    }
+}
+
+static void fills_in_words(void)
+{
+    int signal = ends_by(fill_a_middle); // before this process uses HIP, as it is a child's
+    begin();
+    REQUIRE(signal == (version() < 50300000 ? SIGABRT : 0));
+    if (!signal) fill_all_middles();
+}
+
+static void gate_release(void *gate)
+{
+    gate_open(gate);
+}
+
+// Whether a call waits for a kernel that stands in another stream.
+static bool waits_for_streams(void (*call)(void *user), void *user, unsigned patience_ms)
+{
+    void *stream = stream_new();
+    const fact_try_t attempt = {call, user, gate_release, gate_close(stream)};
+    bool waits = fact_waits(&attempt, patience_ms);
+    HIP(hip.hipStreamSynchronize(stream));
+    return waits;
+}
+
+static void free_call(void *memory)
+{
+    HIP(hip.hipFree(memory));
+}
+
+static void free_waits(void)
+{
+    begin();
+    void *memory;
+    HIP(hip.hipMalloc(&memory, 4096));
+    REQUIRE(waits_for_streams(free_call, memory, FACT_SHORT_MS));
+}
+
+static void fill_call(void *memory)
+{
+    HIP(hip.hipMemset(memory, 1, 4096));
+}
+
+static void fill_is_unordered(void)
+{
+    begin();
+    void *memory;
+    HIP(hip.hipMalloc(&memory, 4096));
+    REQUIRE(!waits_for_streams(fill_call, memory, FACT_LONG_MS));
+}
+
+typedef struct asked_t {
+    void *event;
+    uint32_t asks; // the thread that sleeps is about to
+} asked_t;
+
+static void *sleep_on(void *user)
+{
+    asked_t *asked = user;
+    __atomic_store_n(&asked->asks, 1, __ATOMIC_RELEASE);
+    HIP(hip.hipEventSynchronize(asked->event));
+    return NULL;
+}
+
+static void query_call(void *event)
+{
+    (void)hip.hipEventQuery(event);
+}
+
+// Nothing shows that a thread sleeps in HIP: it gets so long for that.
+static bool sleeper_holds_after(unsigned ms)
+{
+    void *stream = stream_new();
+    asked_t asked = {event_new(), 0};
+    uint32_t *gate = gate_close(stream);
+    pthread_t sleeper;
+    HIP(hip.hipEventRecord(asked.event, stream));
+    NEED(!pthread_create(&sleeper, NULL, sleep_on, &asked));
+    NEED(fact_await(&asked.asks, 1));
+    fact_nap(ms);
+    const fact_try_t attempt = {query_call, asked.event, gate_release, gate};
+    bool waits = fact_waits(&attempt, FACT_SHORT_MS);
+    pthread_join(sleeper, NULL);
+    return waits;
+}
+
+// A machine may be busy: once is enough.
+static void sleeper_holds_its_event(void)
+{
+    unsigned ms = FACT_SHORT_MS;
+    begin();
+    while (ms < FACT_LONG_MS && !sleeper_holds_after(ms)) ms *= 2;
+    REQUIRE(ms < FACT_LONG_MS);
+}
+
+static void not_ready_is_an_error(void)
+{
+    begin();
+    void *stream = stream_new();
+    uint32_t *gate = gate_close(stream);
+    (void)hip.hipGetLastError();
+    RETURNS(HIP_NOT_READY, hip.hipStreamQuery(stream));
+    RETURNS(HIP_NOT_READY, hip.hipGetLastError());
+    RETURNS(0, hip.hipGetLastError());
+    gate_open(gate);
+    HIP(hip.hipStreamSynchronize(stream));
+}
+
+static char pages[2 * 4096] __attribute__((aligned(4096)));
+
+static void registered_twice(void)
+{
+    void *address;
+    begin();
+    HIP(hip.hipHostRegister(pages, sizeof pages, 0));
+    RETURNS(0, hip.hipHostRegister(pages, sizeof pages, 0));
+    RETURNS(0, hip.hipHostUnregister(pages));
+    REQUIRE(hip.hipHostGetDevicePointer(&address, pages, 0) != 0);
+}
+
+static void registered_in_two(void)
+{
+    void *first, *second;
+    begin();
+    HIP(hip.hipHostRegister(pages, 4096, 0));
+    HIP(hip.hipHostRegister(pages + 4096, 4096, 0));
+    HIP(hip.hipHostGetDevicePointer(&first, pages, 0));
+    HIP(hip.hipHostGetDevicePointer(&second, pages + 4096, 0));
+    fact_say("%td bytes apart", (char *)second - (char *)first);
+    REQUIRE((char *)second - (char *)first != 4096);
+}
+
+static void registered_nowhere(void)
+{
+    begin();
+    void *none = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    NEED(none != MAP_FAILED && !munmap(none, 4096));
+    bool used_up = version() < 50300000;
+    RETURNS(used_up ? HIP_OUT_OF_MEMORY : HIP_INVALID_VALUE, hip.hipHostRegister(none, 4096, 0));
+}
+
+static void clock_rate(void)
+{
+    int khz = 0, error;
+    begin();
+    error = hip.hipDeviceGetAttribute(&khz, HIP_CLOCK_RATE, 0);
+    fact_say("error %d, %d kHz", error, khz);
+    REQUIRE(version() < 50300000 ? error == HIP_INVALID_VALUE : !error && khz > 0);
+}
+
+static void no_timelines(void)
+{
+    begin();
+    struct {
+        int kind;
+        int fd[4]; // a union that begins with the descriptor
+        unsigned flags, reserved[16];
+    } what = {HIP_TIMELINE_FD, {0}, 0, {0}};
+    void *semaphore;
+    RETURNS(HIP_INVALID_VALUE, hip.hipImportExternalSemaphore(&semaphore, &what));
+}
+
+// Memory behind handles, as HIP declares it since 5.7.
+static struct {
+    int (*hipMemCreate)(void **handle, size_t size, const void *properties, unsigned long long);
+    int (*hipMemAddressReserve)(void **address, size_t size, size_t alignment, void *near,
+                                unsigned long long flags);
+    int (*hipMemMap)(void *address, size_t size, size_t offset, void *handle, unsigned long long);
+    int (*hipMemUnmap)(void *address, size_t size);
+    int (*hipMemSetAccess)(void *address, size_t size, const void *access, size_t count);
+} handles;
+
+enum { PIECE = 2 << 20, KIND_PINNED = 1, KIND_FD = 1, AT_DEVICE = 1, READ_AND_WRITE = 3 };
+
+static int handle_create(void **handle)
+{
+    const struct {
+        int type, handles, place, device;
+        void *none;
+        unsigned flags[4];
+    } properties = {.type = KIND_PINNED, .handles = KIND_FD, .place = AT_DEVICE};
+    return handles.hipMemCreate(handle, PIECE, &properties, 0);
+}
+
+static void handles_find(void)
+{
+    *(void **)&handles.hipMemCreate = dlsym(fact_library, "hipMemCreate");
+    *(void **)&handles.hipMemAddressReserve = dlsym(fact_library, "hipMemAddressReserve");
+    *(void **)&handles.hipMemMap = dlsym(fact_library, "hipMemMap");
+    *(void **)&handles.hipMemUnmap = dlsym(fact_library, "hipMemUnmap");
+    *(void **)&handles.hipMemSetAccess = dlsym(fact_library, "hipMemSetAccess");
+}
+
+static void handles_begin(int from)
+{
+    handles_find();
+    begin();
+    if (version() < from) fact_skip("this release is older");
+}
+
+static void handles_from_6(void)
+{
+    int has = -1;
+    void *handle;
+    handles_begin(50700000);
+    HIP(hip.hipDeviceGetAttribute(&has, HIP_HANDLES_SUPPORTED, 0));
+    REQUIRE(has == (version() >= 60000000));
+    RETURNS(has ? 0 : HIP_NOT_SUPPORTED, handle_create(&handle));
+}
+
+static void reserved_anywhere(void)
+{
+    const size_t alignment = (size_t)1 << 32;
+    int aligned = 0;
+    handles_begin(60000000);
+    for (int i = 0; i < 4; i++) {
+        void *address;
+        HIP(handles.hipMemAddressReserve(&address, PIECE, alignment, NULL, 0));
+        aligned += (uintptr_t)address % alignment == 0;
+    }
+    REQUIRE(aligned < 4);
+}
+
+static void unmap_more(void)
+{
+    void *handle, *address;
+    const struct {
+        int place, device, flags;
+    } access = {AT_DEVICE, 0, READ_AND_WRITE};
+    handles_find();
+    if (version() < 60000000) return;
+    HIP(handle_create(&handle));
+    HIP(handles.hipMemAddressReserve(&address, 2 * PIECE, 0, NULL, 0));
+    if (handles.hipMemMap(address, 2 * PIECE, 0, handle, 0)) return;
+    if (!handles.hipMemSetAccess(address, 2 * PIECE, &access, 1)) return;
+    (void)handles.hipMemUnmap(address, 2 * PIECE);
+}
+
+static void unmapping_ends_the_process(void)
+{
+    int signal = ends_by(unmap_more);
+    handles_begin(60000000);
+    if (version() >= 70000000) fact_skip("this release looks first");
+    REQUIRE(signal);
+}
+
+// The one that 6.4 exports opens libamdhip64.so, which may be another HIP.
+static void no_proc_address(void)
+{
+    if (version() >= 60000000) fact_skip("this release has it");
+    REQUIRE(!dlsym(fact_library, "hipGetProcAddress"));
 }
 
 static const fact_t hip_facts[] = {
@@ -534,6 +836,35 @@ static const fact_t hip_facts[] = {
      SIM, launches_refused, HOLDS, HOLDS, NULL},
     {"module.code_object_5", "HIP 5.2 refuses code objects of version 5", SIM, code_object_5, HOLDS,
      HOLDS, NULL},
+    {"module.clock_rate", "HIP 5.2 does not know the rate of the constant clock; others do", SIM,
+     clock_rate, HOLDS, HOLDS, NULL},
+    {"stream.fills_in_words",
+     "HIP 5.2 writes far behind the end of a fill inside a word of 8 bytes; others do not", SIM,
+     fills_in_words, HOLDS, HOLDS, NULL},
+    {"stream.null_fill", "hipMemset on the null stream waits for no stream that does not wait", SIM,
+     fill_is_unordered, HOLDS, HOLDS, NULL},
+    {"event.sleeper_holds", "who sleeps on an event holds up who asks for it", SIM,
+     sleeper_holds_its_event, HOLDS, HOLDS, NULL},
+    {"memory.free_waits", "hipFree waits for all streams", SIM, free_waits, HOLDS, HOLDS, NULL},
+    {"memory.registered_twice", "memory can be registered twice; to unregister it once ends both",
+     SIM, registered_twice, HOLDS, HOLDS, NULL},
+    {"memory.registered_in_two", "memory registered in two calls lies in two places for the GPU",
+     SIM, registered_in_two, HOLDS, HOLDS, NULL},
+    {"memory.registered_nowhere", "where no memory is, HIP 5.2 says that it is used up", SIM,
+     registered_nowhere, HOLDS, HOLDS, NULL},
+    {"memory.handles", "memory behind handles came with HIP 6; 5.7 says that it has none", SIM,
+     handles_from_6, HOLDS, HOLDS, NULL},
+    {"memory.reserved_anywhere", "addresses are reserved without the alignment asked for", SIM6,
+     reserved_anywhere, HOLDS, HOLDS, NULL},
+    {"memory.unmapping_ends",
+     "HIP 6 ends the process when more is unmapped than there is, to which it refused access", SIM6,
+     unmapping_ends_the_process, HOLDS, HOLDS, NULL},
+    {"semaphore.no_timelines", "timeline semaphores cannot be imported", SIM, no_timelines, HOLDS,
+     HOLDS, NULL},
+    {"hip.no_proc_address", "HIP 5 has no hipGetProcAddress", SIM, no_proc_address, HOLDS, HOLDS,
+     NULL},
+    {"error.not_ready_stays", "that work is not over is the last error, until it is asked for", SIM,
+     not_ready_is_an_error, HOLDS, HOLDS, NULL},
     {"error.faults_end_the_process", "HIP 5 ends the process when a kernel stores where nothing is",
      SIM, faults_end_the_process, HOLDS, HOLDS, NULL},
     {0},
