@@ -22,16 +22,21 @@ static struct {
     _Atomic bool wrong;
 } s;
 
-static void setup_open(void)
+static void device_open(const char *uri)
 {
     atomic_store(&s.stopped, 0);
     atomic_store(&s.wrong, false);
-    OK(keel_device_open("amdgpu://0", NULL, &s.base));
+    OK(keel_device_open(uri, NULL, &s.base));
     s.device = amdgpu_device(s.base);
-    s.control = &s.device->scheduler->controls[0];
-    s.control_queue = s.control->queue;
     s.real = s.symbols = *s.device->hsa;
     s.device->hsa = &s.symbols;
+}
+
+static void setup_open(void)
+{
+    device_open("amdgpu://0");
+    s.control = &s.device->scheduler->controls[0];
+    s.control_queue = s.control->queue;
 }
 
 static hsa_status_t inactivate_note(hsa_queue_t *queue)
@@ -179,6 +184,69 @@ static void test_a_queue_goes_before_its_memory(void **state)
     queue_go(true);
 }
 
+// HSA's thread, which has told of a failure and not returned from that.
+static struct {
+    _Atomic bool told;
+    _Atomic bool awaited; // or the queue is being destroyed
+    _Atomic bool returns;
+} hsa_thread;
+
+static bool fail_and_stay(hsa_signal_value_t value, void *queue)
+{
+    (void)value;
+    amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, queue, s.device);
+    atomic_store(&hsa_thread.told, true);
+    while (!atomic_load(&hsa_thread.returns)) sched_yield();
+    return false;
+}
+
+static hsa_status_t handler_note(hsa_signal_t signal, hsa_signal_condition_t condition,
+                                 hsa_signal_value_t value,
+                                 bool (*handler)(hsa_signal_value_t value, void *data), void *data)
+{
+    hsa_status_t status =
+        s.real.hsa_amd_signal_async_handler(signal, condition, value, handler, data);
+    atomic_store(&hsa_thread.awaited, true);
+    return status;
+}
+
+static hsa_status_t destroy_behind(hsa_queue_t *queue)
+{
+    if (!atomic_load(&hsa_thread.returns)) atomic_store(&s.wrong, true);
+    atomic_store(&hsa_thread.awaited, true);
+    return s.real.hsa_queue_destroy(queue);
+}
+
+static void *hsa_let_go(void *argument)
+{
+    while (!atomic_load(&hsa_thread.awaited)) sched_yield();
+    atomic_store(&hsa_thread.returns, true);
+    return argument;
+}
+
+static void test_a_queue_that_has_failed_goes_when_hsa_has_done_with_it(void **state)
+{
+    (void)state;
+    pthread_t thread;
+    keel_queue_t *queue;
+    hsa_signal_t fails;
+    device_open("amdgpu://0?scheduler=host");
+    OK(keel_queue_create(s.base, NULL, &queue));
+    assert_int_equal(s.real.hsa_signal_create(0, 0, NULL, &fails), 0);
+    assert_int_equal(s.real.hsa_amd_signal_async_handler(fails, HSA_SIGNAL_CONDITION_LT, 1,
+                                                         fail_and_stay, amdgpu_queue(queue)->queue),
+                     0);
+    while (!atomic_load(&hsa_thread.told)) sched_yield();
+    s.symbols.hsa_queue_destroy = destroy_behind;
+    s.symbols.hsa_amd_signal_async_handler = handler_note;
+    assert_int_equal(pthread_create(&thread, NULL, hsa_let_go, NULL), 0);
+    keel_queue_release(queue);
+    keel_device_release(s.base);
+    pthread_join(thread, NULL);
+    assert_false(atomic_load(&s.wrong));
+    s.real.hsa_signal_destroy(fails);
+}
+
 static void *clock_ask(void *argument)
 {
     keel_clock_pair_t now;
@@ -222,6 +290,7 @@ int main(void)
         cmocka_unit_test(test_a_loss_meets_a_control_queue_that_goes),
         cmocka_unit_test(test_a_queue_on_its_way_out_is_waited_for),
         cmocka_unit_test(test_a_queue_goes_before_its_memory),
+        cmocka_unit_test(test_a_queue_that_has_failed_goes_when_hsa_has_done_with_it),
         cmocka_unit_test(test_who_asks_for_the_clock_learns_of_the_loss),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

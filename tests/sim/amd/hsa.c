@@ -167,6 +167,20 @@ hsa_queue_t *queue_make(const gpu_t *gpu)
     return queue;
 }
 
+static bool tell_that_it_comes(hsa_signal_value_t value, void *comes)
+{
+    hsa_signal_store_screlease(*(const hsa_signal_t *)comes, 0);
+    return false;
+}
+
+void failed_queue_destroy(hsa_queue_t *queue)
+{
+    hsa_signal_t now = signal_make(0), comes = signal_make(1);
+    HSA(hsa_amd_signal_async_handler(now, HSA_SIGNAL_CONDITION_LT, 1, tell_that_it_comes, &comes));
+    signal_wait(comes);
+    HSA(hsa_queue_destroy(queue));
+}
+
 void others_pass(void)
 {
     enum { KERNELS = 8 };

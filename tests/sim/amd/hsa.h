@@ -47,6 +47,9 @@ void copy_wait(void *to, hsa_agent_t to_agent, const void *from, hsa_agent_t fro
 hsa_queue_t *queue_make(const gpu_t *gpu);
 extern hsa_status_t queue_status;
 extern hsa_signal_t queue_failed;
+// Destroys it then, when the runtime's thread, which has told of it, has come to something else:
+// while that still has the queue, hsa_queue_destroy may never return.
+void failed_queue_destroy(hsa_queue_t *queue);
 
 // Kernels of another queue run and end, one after the other: so could have what waits, if nothing
 // held it back.

@@ -364,7 +364,7 @@ static void queue_fails(const char *name, int want)
     signal_wait(queue_failed);
     CHECK((int)queue_status == want);
     CHECK(data[0] == 1);
-    HSA(hsa_queue_destroy(queue));
+    failed_queue_destroy(queue);
 }
 
 static void test_illegal(void)
@@ -384,7 +384,7 @@ static void bad_packet(const void *packet, uint16_t header, hsa_status_t want, c
     signal_wait(queue_failed);
     CHECK(queue_status == want);
     CHECK(log_wait(said));
-    HSA(hsa_queue_destroy(queue));
+    failed_queue_destroy(queue);
 }
 
 static void test_bad_type(void)
@@ -427,7 +427,7 @@ static void memory_faults(const char *name, const void *arguments, size_t size, 
     dispatch_push(queue, &kernel, 1, arguments, size, (hsa_signal_t){0});
     signal_wait(queue_failed);
     CHECK(fault_address == (want & ~4095ull));
-    HSA(hsa_queue_destroy(queue));
+    failed_queue_destroy(queue);
 }
 
 static void test_stray(void)

@@ -432,6 +432,8 @@ hsa_status_t amdgpu_fault(const hsa_amd_event_t *event, void *symbols);
 void amdgpu_device_fail(amdgpu_device_t *device, keel_status_t cause);
 // A queue has failed.
 void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device);
+// Destroys a queue that amdgpu_ring_make has made. Not on a thread of HSA's.
+void amdgpu_ring_destroy(amdgpu_device_t *device, hsa_queue_t *queue);
 // Why the device has ended, as a new reference; NULL: it has not.
 keel_status_t amdgpu_lost_cause(amdgpu_device_t *device);
 // Ends the device if that was said. The device's thread.

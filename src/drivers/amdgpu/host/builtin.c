@@ -84,7 +84,7 @@ void amdgpu_side_inactivate(amdgpu_device_t *device)
 
 void amdgpu_side_close(amdgpu_device_t *device)
 {
-    if (device->side) device->hsa->hsa_queue_destroy(device->side);
+    if (device->side) amdgpu_ring_destroy(device, device->side);
     if (device->late_signal.handle) device->hsa->hsa_signal_destroy(device->late_signal);
 }
 

@@ -212,7 +212,7 @@ static void queue_and_signal_destroy(amdgpu_control_t *control)
 {
     const hsa_symbols_t *hsa = control->device->hsa;
     lock_enter(&control->drain_lock);
-    if (control->queue) hsa->hsa_queue_destroy(control->queue);
+    if (control->queue) amdgpu_ring_destroy(control->device, control->queue);
     if (control->signal.handle) hsa->hsa_signal_destroy(control->signal);
     control->queue = NULL;
     control->signal.handle = 0;

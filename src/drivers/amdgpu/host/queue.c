@@ -25,7 +25,7 @@ static keel_status_t ring_create(amdgpu_device_t *device, const keel_queue_optio
     KEEL_TRY(amdgpu_ring_make(device, options->node, AMDGPU_RING, queue));
     if (!priority) return NULL;
     keel_status_t status = HSA_CALL(hsa, hsa_amd_queue_set_priority, *queue, priority_of(priority));
-    if (status) hsa->hsa_queue_destroy(*queue);
+    if (status) amdgpu_ring_destroy(device, *queue);
     return status;
 }
 
@@ -40,7 +40,7 @@ keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_option
     keel_status_t status = ring_create(amdgpu_device(device), options, &q->queue);
     if (!status) {
         status = amdgpu_scheduler_adopt(amdgpu_device(device), q, options->node);
-        if (status) amdgpu_device(device)->hsa->hsa_queue_destroy(q->queue);
+        if (status) amdgpu_ring_destroy(amdgpu_device(device), q->queue);
     }
     if (status) {
         mem_free(q);
@@ -58,7 +58,7 @@ void amdgpu_queue_destroy(keel_queue_t *queue)
     if (object_is_ours(&queue->object)) {
         chores_stop(&q->runs.calls);
         amdgpu_scheduler_leave(q);
-        amdgpu_device(queue->device)->hsa->hsa_queue_destroy(q->queue);
+        amdgpu_ring_destroy(amdgpu_device(queue->device), q->queue);
         amdgpu_scheduler_forget(q);
     }
     mem_free(q);

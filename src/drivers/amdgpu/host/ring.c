@@ -25,7 +25,7 @@ static keel_status_t ring_check(amdgpu_device_t *device, uint32_t node, bool wan
     bool local = false;
     KEEL_TRY(amdgpu_ring_make(device, node, SMALL, &queue));
     keel_status_t status = ring_ask(device, queue, &local);
-    device->hsa->hsa_queue_destroy(queue);
+    amdgpu_ring_destroy(device, queue);
     if (status || local == wanted) return status;
     if (!wanted)
         return KEEL_ERROR(KEEL_UNSUPPORTED,

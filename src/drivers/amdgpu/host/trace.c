@@ -59,7 +59,7 @@ keel_status_t amdgpu_ring_make(amdgpu_device_t *device, uint32_t node, uint32_t 
     if (status || !device->traced) return status;
     status = HSA_CALL(hsa, hsa_amd_profiling_set_profiler_enabled, *queue, 1);
     if (!status) return NULL;
-    hsa->hsa_queue_destroy(*queue);
+    amdgpu_ring_destroy(device, *queue);
     *queue = NULL;
     return status;
 }
