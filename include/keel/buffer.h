@@ -232,7 +232,8 @@ KEEL_API keel_status_t keel_buffer_write(keel_buffer_t *buffer, uint64_t offset,
 // KEEL_UNSUPPORTED without KEEL_CAP_IMPORT_HOST, if the memory lacks a bit that was asked for, if
 // the device cannot use such memory or has no such objects, or with KEEL_USAGE_EXPORT.
 // KEEL_INVALID_ARGUMENT for a bad handle or an offset that is no multiple of the page size.
-// KEEL_OUT_OF_RANGE if it is too large.
+// KEEL_FAILED_PRECONDITION for host memory that another library has allocated for GPUs, and that
+// the vendor's could lock but not unlock. KEEL_OUT_OF_RANGE if it is too large.
 KEEL_API keel_status_t keel_buffer_import(keel_device_t *device,
                                           const keel_external_buffer_t *external,
                                           const keel_buffer_options_t *options,

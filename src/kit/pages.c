@@ -222,12 +222,14 @@ static keel_status_t constant_check(const piece_t *piece, span_t bytes, keel_sta
                       data, size);
 }
 
-// What is only to be read is locked like all else if it can be, for the next import.
+// What is only to be read is locked like all else if it can be, for the next import. Who has locked
+// or allocated it is no matter of reading or writing.
 static keel_status_t piece_lock(piece_t *piece, span_t bytes, bool written)
 {
     keel_status_t status = piece_try(piece, bytes, true);
     keel_code_t code = keel_status_code(status);
-    if (!status || written || code == KEEL_RESOURCE_EXHAUSTED || code == KEEL_DEVICE_LOST)
+    if (!status || written || code == KEEL_RESOURCE_EXHAUSTED || code == KEEL_DEVICE_LOST ||
+        code == KEEL_FAILED_PRECONDITION)
         return status;
     KEEL_TRY(constant_check(piece, bytes, status));
     status = piece_try(piece, bytes, false);

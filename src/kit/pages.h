@@ -29,8 +29,8 @@ typedef struct pages_user_t pages_user_t;
 // The driver's. The thread that calls pages_lock calls `lock` and `address`.
 typedef struct pages_ops_t {
     // For devices that read it, and write it if that is said; KEEL_UNSUPPORTED where the one is not
-    // without the other. *already: another library has locked all or
-    // a part of it, and nothing was done.
+    // without the other; KEEL_FAILED_PRECONDITION if it is memory of others, which the vendor must
+    // not lock. *already: another library has locked all or a part of it, and nothing was done.
     keel_status_t (*lock)(const pages_user_t *user, void *data, uint64_t size, bool written,
                           bool *already);
     // Fails for memory that is not locked.

@@ -56,14 +56,30 @@ static bool is_mapped(char *data, uint64_t size)
     return !msync(data - before, size + before, MS_ASYNC);
 }
 
+// Whether HSA has allocated the memory there: for HIP, or for others.
+static bool is_of_hsa(const stream_vendor_t *v, const char *byte)
+{
+    hsa_amd_pointer_info_t info = {.size = sizeof info};
+    return v->symbols->origin && !v->symbols->origin(byte, &info, NULL, NULL, NULL) &&
+           info.type != HSA_EXT_POINTER_TYPE_UNKNOWN && info.type != HSA_EXT_POINTER_TYPE_LOCKED;
+}
+
 // HIP locks memory twice without a word, and the first call that unlocks it unlocks it for all: so
-// the adaptor looks first. It has no way to lock for reading alone, and none is needed: it takes
-// memory that cannot be written. Where no memory is, it says that it has none left.
+// the adaptor looks first. Memory of HSA's own it locks, too, and ends the process when it unlocks
+// that, for it has one address for host and GPU. It has no way to lock for reading alone, and none
+// is needed: it takes memory that cannot be written. Where no memory is, it says that it has none
+// left.
 static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool written,
                                    bool *already)
 {
     *already = is_registered(v, data) || is_registered(v, (char *)data + size - 1);
     if (*already) return NULL;
+    if (is_of_hsa(v, data) || is_of_hsa(v, (char *)data + size - 1))
+        return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
+                          "external->handle.host is %p: HSA has allocated the memory there, for "
+                          "amdgpu:// or for other code of the process, and HIP could not unlock "
+                          "it; take memory of the application, or of HIP",
+                          data);
     hipError_t result =
         v->symbols->hipHostRegister(data, size, hipHostRegisterPortable | hipHostRegisterMapped);
     if (result == hipErrorOutOfMemory && !is_mapped(data, size)) result = hipErrorInvalidValue;

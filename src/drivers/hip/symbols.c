@@ -66,6 +66,8 @@ static keel_status_t release_fill(void *library, hip_symbols_t *symbols)
     void *found = dlsym(library, name);
     if (!found) return KEEL_ERROR(KEEL_UNSUPPORTED, "libamdhip64 has no %s", name);
     memcpy(&symbols->properties, &found, sizeof found);
+    found = dlsym(library, "hsa_amd_pointer_info");
+    memcpy(&symbols->origin, &found, sizeof found);
     return NULL;
 }
 

@@ -151,11 +151,33 @@ typedef struct hipMemsetParams {
 
 typedef struct hip_release_t hip_release_t;
 
+// Of HSA, on which HIP stands: whose memory is at an address.
+typedef enum {
+    HSA_EXT_POINTER_TYPE_UNKNOWN = 0,
+    HSA_EXT_POINTER_TYPE_LOCKED = 2,
+} hsa_amd_pointer_type_t;
+
+typedef struct hsa_amd_pointer_info_s {
+    uint32_t size;
+    hsa_amd_pointer_type_t type;
+    void *agentBaseAddress;
+    void *hostBaseAddress;
+    size_t sizeInBytes;
+    void *userData;
+    uint64_t agentOwner;
+    uint32_t global_flags;
+} hsa_amd_pointer_info_t;
+
+// The last three are for a list of agents, and NULL.
+typedef int hsa_amd_pointer_info_fn(const void *address, hsa_amd_pointer_info_t *info, void *alloc,
+                                    uint32_t *count, void *agents);
+
 typedef struct hip_symbols_t {
     int version;                  // as the library counts: 50221153 is HIP 5.2
     uint32_t missing;             // bits of stream_feature_t: features that lack a function
     const hip_release_t *release; // what is special about it
     hipError_t (*properties)(void *properties, int device); // its hipGetDeviceProperties
+    hsa_amd_pointer_info_fn *origin;                        // NULL: it stands on no HSA
 #define SYMBOL(type, name, feature_, parameters) type(*name) parameters;
 #include "drivers/hip/symbols.def"
 #undef SYMBOL

@@ -15,3 +15,14 @@ const unsigned long long abi_later[] = {
     offsetof(hipMemAllocationProp, requestedHandleType),
     offsetof(hipMemAllocationProp, location),
 };
+
+// Of HSA.
+extern const unsigned long long abi_hsa[6];
+const unsigned long long abi_hsa[] = {
+    sizeof(hsa_amd_pointer_info_t),
+    offsetof(hsa_amd_pointer_info_t, type),
+    offsetof(hsa_amd_pointer_info_t, agentOwner),
+    offsetof(hsa_amd_pointer_info_t, global_flags),
+    HSA_EXT_POINTER_TYPE_UNKNOWN,
+    HSA_EXT_POINTER_TYPE_LOCKED,
+};

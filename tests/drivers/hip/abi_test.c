@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares drivers/hip/symbols.h with the vendor's own header, where that is installed: the types
+// Compares drivers/hip/symbols.h with the vendor's own headers, where they are installed: the types
 // of all functions here, sizes, offsets and values by way of abi_ours.c.
 #if __has_include(<hip/hip_runtime_api.h>)
 #define __HIP_PLATFORM_AMD__ 1
@@ -21,6 +21,33 @@ typedef const char *hip_text_t;
 #define ABI_DEF "drivers/hip/abi.def"
 #endif
 #include "drivers/abi.h"
+
+#if __has_include(<hsa/hsa_ext_amd.h>)
+#include <hsa/hsa_ext_amd.h>
+
+extern const unsigned long long abi_hsa[6];
+
+// The releases of HSA that we have seen agree on this.
+static void test_pointers_of_hsa(void **state)
+{
+    (void)state;
+    const unsigned long long theirs[] = {
+        sizeof(hsa_amd_pointer_info_t),
+        offsetof(hsa_amd_pointer_info_t, type),
+        offsetof(hsa_amd_pointer_info_t, agentOwner),
+        offsetof(hsa_amd_pointer_info_t, global_flags),
+        HSA_EXT_POINTER_TYPE_UNKNOWN,
+        HSA_EXT_POINTER_TYPE_LOCKED,
+    };
+    assert_memory_equal(abi_hsa, theirs, sizeof theirs);
+}
+#else
+static void test_pointers_of_hsa(void **state)
+{
+    (void)state;
+    skip();
+}
+#endif
 
 #ifdef ABI_DEF
 extern const unsigned long long abi_later[6];
@@ -74,6 +101,7 @@ int main(void)
         cmocka_unit_test(test_layouts_and_values),
         cmocka_unit_test(test_what_came_later),
         cmocka_unit_test(test_struct_of_the_release),
+        cmocka_unit_test(test_pointers_of_hsa),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
