@@ -24,7 +24,7 @@ enum {
     PIECE = 4 << 20, // bytes
     LANES = 4,
     STAGING_PAGE = 4096,      // that it shares with no other memory
-    STAGING_LEAST = 64 << 10, // bytes; others are powers of two
+    STAGING_LEAST = 64 << 10, // bytes, of whole pages of any size; others are powers of two
     STAGING_KEPT = 64 << 20,  // by a device, together
 };
 
@@ -150,22 +150,50 @@ static void staging_free(staging_t *staging)
     mem_free(staging);
 }
 
-// Memory for pieces on their way, which both sides come to.
-static keel_status_t staging_take(keel_device_t *device, uint64_t size, staging_t **staging)
+static keel_status_t memory_import(keel_device_t *device, uint64_t size, keel_buffer_t **buffer)
 {
-    keel_buffer_options_t options = {
-        .size = STAGING_LEAST,
+    void *data = mem_zalloc_aligned(size, STAGING_LEAST);
+    if (!data) return status_no_memory();
+    const keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST,
+        .handle.host = data,
+        .size = size,
+        .release = mem_free_aligned,
+        .user = data,
+    };
+    const keel_buffer_options_t options = {.usage = KEEL_USAGE_TRANSFER, .name = "staging"};
+    keel_status_t status = keel_buffer_import(device, &external, &options, buffer);
+    if (status) mem_free_aligned(data);
+    return status;
+}
+
+// Memory as an application has it, which both sides page-lock: what one vendor has allocated
+// another may refuse to lock. Where none can be locked, memory of the device's.
+static keel_status_t memory_make(keel_device_t *device, uint64_t size, keel_buffer_t **buffer)
+{
+    const keel_buffer_options_t options = {
+        .size = size,
         .memory = KEEL_MEMORY_DEVICE_VISIBLE | KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT,
         .usage = KEEL_USAGE_TRANSFER,
         .alignment = STAGING_PAGE,
         .name = "staging",
     };
+    keel_status_t status = memory_import(device, size, buffer);
+    if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
+    keel_status_release(status);
+    return keel_buffer_create(device, &options, buffer);
+}
+
+// Memory for pieces on their way, which both sides come to.
+static keel_status_t staging_take(keel_device_t *device, uint64_t size, staging_t **staging)
+{
+    uint64_t whole = STAGING_LEAST;
     *staging = staging_find(device, size);
     if (*staging) return NULL;
-    while (options.size < size) options.size *= 2;
+    while (whole < size) whole *= 2;
     staging_t *made = mem_zalloc(sizeof *made);
     if (!made) return status_no_memory();
-    keel_status_t status = keel_buffer_create(device, &options, &made->buffer);
+    keel_status_t status = memory_make(device, whole, &made->buffer);
     if (status) {
         mem_free(made);
         return status;
