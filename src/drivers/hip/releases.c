@@ -27,12 +27,13 @@ static const hip_release_t releases[] = {
      .refused_stays = true},
     {.from = 50300000,
      .properties = {"hipGetDeviceProperties", 792, 396},
-     .quirks = {QUIRKS, .fill_word = 8, .pending = 2048, .transfer_room = 4, .event_room = 1},
+     .quirks = {QUIRKS, .fill_word = 8, .pending = 2048, .transfer_room = 4, .event_room = 1,
+                .host_stays = true},
      .broken = STREAM_GRAPHS | STREAM_UPLOAD},
     {.from = 50000000,
      .properties = {"hipGetDeviceProperties", 792, 396},
      .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51,
-                .graph_branches = 64},
+                .graph_branches = 64, .host_stays = true},
      .broken = STREAM_SHARED, // its properties of memory are laid out otherwise
      .launches_alone = true},
 };

@@ -215,12 +215,12 @@ run_hip() {
     local hip
     hip=$(ls "$build/rocm/$suite/libraries" | grep '^libamdhip64\.so\.[0-9]*$')
     abi hip hip src/drivers/hip/releases.c
-    compile_kernels && run keel-facts ' 0 failed' gfx90a "$build/tests/hardware/facts/facts" \
-        --lib="$hip" --kernels="$out"
+    compile_kernels && run keel-facts ' 0 failed' gfx90a,gfx90a \
+        "$build/tests/hardware/facts/facts" --lib="$hip" --kernels="$out"
     limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
         --expect=conformance/expect/hip.txt
-    run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://0 \
-        --device=hip://1 --count=100
+    run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://1 \
+        --device=hip://0 --seed=550 --count=150
     triton hip
 }
 run_amdgpu() {

@@ -114,13 +114,22 @@ static keel_status_t host_find(stream_run_t *run, keel_buffer_t *root, uint64_t 
     return NULL;
 }
 
-// Where the device sees the other side. *beyond: nowhere.
+// Whether the vendor goes wrong where a stream brings memory of the host to another device.
+static bool goes_astray(const stream_run_t *run, const keel_cmd_across_t *c)
+{
+    return stream_run_device(run)->limits.quirks.host_stays && c->copy.target.buffer == c->other &&
+           !buffer_is_host(c->other) && buffer_is_host(c->copy.source.buffer);
+}
+
+// Where the device sees the other side. *beyond: nowhere, or it does not do.
 static keel_status_t other_find(stream_run_t *run, const keel_cmd_across_t *c, uint64_t *address,
                                 stream_step_t *step, bool *beyond)
 {
     keel_buffer_t *buffer = c->other;
     const keel_ref_t *ref = c->copy.source.buffer == buffer ? &c->copy.source : &c->copy.target;
     bound_t bound;
+    *beyond = goes_astray(run, c);
+    if (*beyond) return NULL;
     if (stream_device_peers(&stream_run_device(run)->base, buffer->device)) {
         KEEL_TRY(bind_now(NULL, ref, &bound));
         *address = bound.address;

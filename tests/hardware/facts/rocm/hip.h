@@ -30,6 +30,7 @@ enum {
     HIP_NOT_SUPPORTED = 801,
     HIP_NON_BLOCKING = 1,
     HIP_NO_TIMES = 2,
+    HIP_PORTABLE = 1,     // memory of the host, for all GPUs
     HIP_DEFAULT_KIND = 4, // of a copy
     HIP_POOLS_SUPPORTED = 88,
     HIP_HANDLES_SUPPORTED = 89,
@@ -41,6 +42,7 @@ enum {
     F(hipInit, (unsigned))                                                                         \
     F(hipRuntimeGetVersion, (int *))                                                               \
     F(hipGetDeviceCount, (int *))                                                                  \
+    F(hipSetDevice, (int))                                                                         \
     F(hipDeviceGetAttribute, (int *, int, int))                                                    \
     F(hipDeviceSynchronize, (void))                                                                \
     F(hipModuleLoad, (void **, const char *))                                                      \

@@ -175,6 +175,27 @@ static void register_of_hsa(void)
     (void)hip.hipHostUnregister(memory);
 }
 
+static void bring_to_the_first(void)
+{
+    int count = 0;
+    void *there, *here, *stream;
+    HIP(hip.hipGetDeviceCount(&count));
+    if (hip_version() >= 60000000 || count < 2) raise(SIGTERM);
+    HIP(hip.hipMalloc(&there, 4096));
+    HIP(hip.hipSetDevice(1));
+    HIP(hip.hipHostMalloc(&here, 4096, HIP_PORTABLE));
+    stream = hip_stream_new();
+    HIP(hip.hipMemcpyAsync(there, here, 4096, HIP_DEFAULT_KIND, stream));
+    HIP(hip.hipStreamSynchronize(stream));
+}
+
+static void host_to_peer(void)
+{
+    int signal = hip_ends_by(bring_to_the_first);
+    if (signal == SIGTERM) fact_skip("this release copies well, or there is no second GPU");
+    REQUIRE(signal == SIGABRT);
+}
+
 static void registered_of_hsa(void)
 {
     if (!below_find()) fact_skip("this HIP stands on something else");
@@ -283,6 +304,10 @@ const fact_t hip_memory_facts[] = {
     {"memory.registered_of_hsa",
      "memory that HSA has allocated can be registered; to unregister it ends the process", SIM,
      registered_of_hsa, HOLDS, HOLDS, NULL},
+    {"memory.host_to_peer",
+     "before HIP 6 a copy of memory of the host to the first GPU, on a stream of another one, goes "
+     "where that may not touch",
+     SIM, host_to_peer, HOLDS, HOLDS, NULL},
     {"memory.handles", "memory behind handles came with HIP 6; 5.7 says that it has none", SIM,
      handles_from_6, HOLDS, HOLDS, NULL},
     {"memory.reserved_anywhere", "addresses are reserved without the alignment asked for", SIM6,
