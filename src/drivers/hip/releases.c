@@ -34,7 +34,8 @@ static const hip_release_t releases[] = {
      .properties = {"hipGetDeviceProperties", 792, 396},
      .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51,
                 .graph_branches = 64, .host_stays = true},
-     .broken = STREAM_SHARED, // its properties of memory are laid out otherwise
+     .broken = STREAM_SHARED,        // its properties of memory are laid out otherwise
+     .broken_beside = STREAM_GRAPHS, // copies between memory of the host are not ordered there
      .launches_alone = true},
 };
 

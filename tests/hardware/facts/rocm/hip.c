@@ -261,12 +261,10 @@ static void callbacks(void)
     REQUIRE(called == 2 && log[0] == 2); // what comes behind it waits for it
 }
 
-static hip_kernel_node_t append_node(void **arguments)
+static hip_kernel_node_t node_of(const char *name, void **arguments)
 {
-    return (hip_kernel_node_t){.block = {64, 1, 1},
-                               .grid = {1, 1, 1},
-                               .function = kernel("append"),
-                               .parameters = arguments};
+    return (hip_kernel_node_t){
+        .block = {64, 1, 1}, .grid = {1, 1, 1}, .function = kernel(name), .parameters = arguments};
 }
 
 static void graph_changes(void)
@@ -275,7 +273,7 @@ static void graph_changes(void)
     void *stream = hip_stream_new(), *graph, *node, *exec;
     uint32_t *log = hip_words_new(), value = 1;
     void *arguments[] = {&log, &value};
-    hip_kernel_node_t params = append_node(arguments);
+    hip_kernel_node_t params = node_of("append", arguments);
     HIP(hip.hipGraphCreate(&graph, 0));
     HIP(hip.hipGraphAddKernelNode(&node, graph, NULL, 0, &params));
     HIP(hip.hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
@@ -294,7 +292,7 @@ static void graph_changes_are_for_later(void)
     void *stream = hip_stream_new(), *graph, *node, *exec;
     uint32_t *log = hip_words_new(), value = 0;
     void *arguments[] = {&log, &value};
-    hip_kernel_node_t params = append_node(arguments);
+    hip_kernel_node_t params = node_of("append", arguments);
     HIP(hip.hipGraphCreate(&graph, 0));
     HIP(hip.hipGraphAddKernelNode(&node, graph, NULL, 0, &params));
     HIP(hip.hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
@@ -315,7 +313,7 @@ static void graphs_overtake(void)
     void *stream = hip_stream_new(), *other = hip_stream_new(), *graph, *node, *exec;
     uint32_t *log = hip_words_new(), value = 1;
     void *arguments[] = {&log, &value};
-    hip_kernel_node_t params = append_node(arguments);
+    hip_kernel_node_t params = node_of("append", arguments);
     HIP(hip.hipGraphCreate(&graph, 0));
     HIP(hip.hipGraphAddKernelNode(&node, graph, NULL, 0, &params));
     HIP(hip.hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
@@ -327,6 +325,33 @@ static void graphs_overtake(void)
     hip_gate_open(gate);
     HIP(hip.hipStreamSynchronize(stream));
     REQUIRE(log[0] == 2);
+}
+
+// Behind a gate, which a right copy would wait for.
+static void graph_copies_overtake(void)
+{
+    int count = 0;
+    devices_find();
+    if (hip_version() >= 50300000) fact_skip("this release orders them");
+    HIP(hip.hipGetDeviceCount(&count));
+    if (count < 2) fact_skip("there is no second GPU");
+    HIP(hip.hipSetDevice(1));
+    hip_begin();
+    void *stream = hip_stream_new(), *graph, *first, *then, *exec;
+    uint32_t *gate = hip_words_new(), *out = gate + 64, value = 1;
+    uint32_t *source = hip_words_new(), *target = hip_words_new();
+    void *arguments[] = {&gate, &value, &out};
+    hip_kernel_node_t params = node_of("wait_for", arguments);
+    *source = 42;
+    HIP(hip.hipGraphCreate(&graph, 0));
+    HIP(hip.hipGraphAddKernelNode(&first, graph, NULL, 0, &params));
+    HIP(hip.hipGraphAddMemcpyNode1D(&then, graph, &first, 1, target, source, 4, HIP_DEFAULT_KIND));
+    HIP(hip.hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
+    HIP(hip.hipGraphLaunch(exec, stream));
+    REQUIRE(fact_await(target, 42));
+    RETURNS(HIP_NOT_READY, hip.hipStreamQuery(stream));
+    hip_gate_open(gate);
+    HIP(hip.hipStreamSynchronize(stream));
 }
 
 static void launches_not_captured(void)
@@ -524,6 +549,11 @@ static const fact_t hip_facts[] = {
      graph_changes_are_for_later, HOLDS, HOLDS, NULL},
     {"graph.overtake", "launches of one executable graph on two streams do not wait for each other",
      SIM, graphs_overtake, HOLDS, HOLDS, NULL},
+    {"graph.copies_overtake",
+     "in graphs of HIP 5.2 on other GPUs than the first, copies between memory of the host wait "
+     "for "
+     "no node",
+     SIM, graph_copies_overtake, HOLDS, HOLDS, NULL},
     {"graph.launches_not_captured", "HIP 5.2 captures no launch of a module's kernel", SIM,
      launches_not_captured, HOLDS, HOLDS, NULL},
     {"pool.unsaid", "HIP 5 says that it has no pools, and has; trimmed, their streams go", SIM,

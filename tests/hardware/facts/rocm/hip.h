@@ -81,6 +81,8 @@ enum {
     F(hipGraphCreate, (void **, unsigned))                                                         \
     F(hipGraphGetNodes, (void *, void **, size_t *))                                               \
     F(hipGraphAddKernelNode, (void **, void *, void *const *, size_t, const hip_kernel_node_t *))  \
+    F(hipGraphAddMemcpyNode1D,                                                                     \
+      (void **, void *, void *const *, size_t, void *, const void *, size_t, int))                 \
     F(hipGraphInstantiate, (void **, void *, void **, char *, size_t))                             \
     F(hipGraphLaunch, (void *, void *))                                                            \
     F(hipGraphExecKernelNodeSetParams, (void *, void *, const hip_kernel_node_t *))
