@@ -1,115 +1,22 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that others have, too: pages of the application, objects of Metal's, and pages behind a
-// descriptor. Metal has no descriptors of its own, but takes pages that were mapped: what is to be
-// exported lies in a file without a name.
-#include <errno.h>
+// descriptor.
 #include <sys/mman.h>
-#include <unistd.h>
 
-#include "base/memory.h"
 #include "base/shared_memory.h"
 #include "base/status.h"
 #include "drivers/metal/memory.h"
 
 enum { STORAGE_MANAGED = 1, STORAGE_PRIVATE = 2 }; // MTLStorageMode
 
-static id wrap(metal_device_t *device, void *pages, uint64_t size, metal_block_t *when_freed)
-{
-    return mtl_new_wrapped(device->api, device->device, pages, (unsigned long)size,
-                           METAL_SHARED | METAL_UNTRACKED, when_freed);
-}
-
 // Metal takes whole pages: those that the memory lies in.
 static keel_status_t import_host(keel_buffer_t *buffer)
 {
     uint64_t host = (uintptr_t)buffer->external.handle.host, inside = host % METAL_PAGE;
     uint64_t size = metal_round_up(inside + buffer->size, METAL_PAGE);
-    id made = wrap(metal_device(buffer->device), (void *)(uintptr_t)(host - inside), size, NULL);
+    id made = metal_mapping_wrap(metal_device(buffer->device), (void *)(uintptr_t)(host - inside),
+                                 size, NULL);
     return metal_memory_attach(buffer, made, inside);
-}
-
-void metal_mapping_end(metal_mapping_t *mapping)
-{
-    if (!mapping) return;
-    munmap(mapping->start, mapping->size);
-    if (mapping->owns) close(mapping->fd);
-    mem_free(mapping);
-}
-
-// On any thread: others may have kept Metal's buffer for longer than Keel has its own.
-static void pages_unused(metal_block_t *block, void *pages, unsigned long size)
-{
-    (void)pages, (void)size;
-    metal_mapping_end(block->user);
-}
-
-// Maps a file where Metal takes it: at a multiple of its pages, for whole ones.
-static keel_status_t pages_map(metal_mapping_t *mapping, uint64_t size, int protection,
-                               uint64_t offset)
-{
-    mapping->size = (size_t)size + METAL_PAGE;
-    char *start = mmap(NULL, mapping->size, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (start == MAP_FAILED)
-        return status_from_errno(KEEL_RESOURCE_EXHAUSTED, errno, "mapping pages for Metal");
-    mapping->pages = start + (-(uintptr_t)start & (METAL_PAGE - 1));
-    if (mmap(mapping->pages, (size_t)size, protection, MAP_SHARED | MAP_FIXED, mapping->fd,
-             (off_t)offset) == MAP_FAILED) {
-        keel_status_t status =
-            status_from_errno(KEEL_PERMISSION_DENIED, errno, "mapping the descriptor");
-        munmap(start, mapping->size);
-        return status;
-    }
-    mapping->start = start;
-    return NULL;
-}
-
-// Gives a buffer the pages, and the mapping to what Metal makes of them; with an alignment it
-// begins where that is met. On failure the mapping has ended.
-static keel_status_t pages_attach(keel_buffer_t *buffer, metal_mapping_t *mapping, uint64_t size,
-                                  uint64_t alignment)
-{
-    metal_device_t *device = metal_device(buffer->device);
-    metal_block_t unused = metal_block_freeing(device->api, pages_unused, mapping);
-    id made = wrap(device, mapping->pages, size, &unused);
-    if (!made) metal_mapping_end(mapping);
-    uint64_t address = alignment ? mtl_gpu_address(device->api, made) : 0;
-    uint64_t inside = alignment ? metal_round_up(address, alignment) - address : 0;
-    KEEL_TRY(metal_memory_attach(buffer, made, inside));
-    metal_memory_of(buffer)->mapping = mapping;
-    return NULL;
-}
-
-// Maps pages of a file for a buffer. `from` says of which, and whose the descriptor is: on failure
-// it is still the caller's.
-static keel_status_t mapping_make(metal_mapping_t from, uint64_t size, int protection,
-                                  uint64_t offset, metal_mapping_t **mapping)
-{
-    metal_mapping_t *made = mem_alloc(sizeof *made);
-    if (!made) return status_no_memory();
-    *made = from;
-    keel_status_t status = pages_map(made, size, protection, offset);
-    if (status) mem_free(made);
-    *mapping = made;
-    return status;
-}
-
-keel_status_t metal_buffer_share(keel_buffer_t *buffer)
-{
-    const metal_api_t *api = metal_device(buffer->device)->api;
-    uint64_t spare = buffer->alignment > METAL_ALIGNED ? buffer->alignment : 0;
-    uint64_t size = metal_round_up((buffer->size ? buffer->size : 1) + spare, METAL_PAGE);
-    metal_mapping_t file = {.owns = true}, *mapping = NULL;
-    KEEL_TRY(shared_memory_create(size, &file.fd));
-    keel_status_t status = mapping_make(file, size, PROT_READ | PROT_WRITE, 0, &mapping);
-    if (status) {
-        close(file.fd);
-        return status;
-    }
-    void *pool = metal_enter(api);
-    status = pages_attach(buffer, mapping, size, spare);
-    metal_leave(api, pool);
-    buffer->capacity = size;
-    return status;
 }
 
 keel_status_t metal_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external)
@@ -127,8 +34,8 @@ static keel_status_t import_file(keel_buffer_t *buffer)
     uint64_t size = metal_round_up(external->size, METAL_PAGE);
     metal_mapping_t file = {.fd = external->handle.fd}, *mapping = NULL;
     KEEL_TRY(shared_memory_check(external->handle.fd, external->offset, external->size));
-    KEEL_TRY(mapping_make(file, size, protection, external->offset, &mapping));
-    return pages_attach(buffer, mapping, size, 0);
+    KEEL_TRY(metal_mapping_make(file, size, protection, external->offset, &mapping));
+    return metal_mapping_attach(buffer, mapping, size, 0);
 }
 
 // What memory an object of another's making is. False: of a kind that is not used here.
@@ -176,7 +83,7 @@ static keel_status_t import(keel_buffer_t *buffer)
 {
     switch (buffer->external.kind) {
     case KEEL_EXTERNAL_HOST: return import_host(buffer);
-    case KEEL_EXTERNAL_DEVICE: return metal_import_address(buffer);
+    case KEEL_EXTERNAL_DEVICE: return metal_memory_attach_address(buffer);
     case KEEL_EXTERNAL_FD: return import_file(buffer);
     default: return import_object(buffer);
     }

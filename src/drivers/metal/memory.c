@@ -1,21 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
-// Buffers. What storage they have:
-//
-//     unified memory     shared: host and GPU see the same, at addresses of their own
-//     a discrete GPU     private, which the host does not see; shared, which lies in memory of the
-//                        host; managed, of which both have a copy
-//
-// Managed storage is told of writes of the host by the byte. What the GPU has written could be
-// fetched by synchronizeResource, but that is of a whole buffer, and undoes what the host has
-// written and not flushed elsewhere in it. So the range alone is copied.
-#include <string.h>
-
-#include "base/log.h"
+// Memory of a device. Each piece is a buffer of Metal's, or a part of one. All are in a list, in
+// which addresses are looked up, and in the residency set where there is one.
 #include "base/memory.h"
+#include "base/log.h"
 #include "base/status.h"
 #include "drivers/metal/memory.h"
 #include "kit/bind.h"
-#include "kit/object.h"
 #include "kit/slab.h"
 
 typedef metal_memory_t memory_t;
@@ -92,19 +82,6 @@ uint32_t metal_shared_bits(const metal_device_t *device)
     return device->base.caps.memory_types[device->discrete ? METAL_TYPE_SHARED : 0];
 }
 
-static unsigned long options_of(const metal_device_t *device, uint32_t bits)
-{
-    if (!(bits & KEEL_MEMORY_HOST_VISIBLE)) return METAL_PRIVATE | METAL_UNTRACKED;
-    bool managed = device->discrete && bits & KEEL_MEMORY_DEVICE_LOCAL;
-    return (managed ? METAL_MANAGED : METAL_SHARED) | METAL_UNTRACKED;
-}
-
-static bool is_managed(const memory_t *memory)
-{
-    const uint32_t host = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_HOST_COHERENT;
-    return (memory->bits & host) == KEEL_MEMORY_HOST_VISIBLE;
-}
-
 static memory_t *memory_make(metal_device_t *device, id made, uint64_t inside, uint64_t size)
 {
     memory_t *memory = mem_zalloc(sizeof *memory);
@@ -118,7 +95,7 @@ static memory_t *memory_make(metal_device_t *device, id made, uint64_t inside, u
     return memory;
 }
 
-static keel_status_t refused(uint64_t size)
+keel_status_t metal_memory_refused(uint64_t size)
 {
     return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal makes no buffer of %llu bytes",
                       (unsigned long long)size);
@@ -126,7 +103,7 @@ static keel_status_t refused(uint64_t size)
 
 keel_status_t metal_memory_add(metal_device_t *device, id made, uint64_t size, memory_t **memory)
 {
-    if (!made) return refused(size);
+    if (!made) return metal_memory_refused(size);
     *memory = memory_make(device, made, 0, size);
     if (*memory) return NULL;
     mtl_release(device->api, made);
@@ -175,7 +152,7 @@ keel_status_t metal_memory_attach(keel_buffer_t *buffer, id made, uint64_t insid
 {
     metal_device_t *device = metal_device(buffer->device);
     const metal_api_t *api = device->api;
-    if (!made) return refused(buffer->size);
+    if (!made) return metal_memory_refused(buffer->size);
     memory_t *memory = memory_make(device, made, inside, buffer->size);
     if (!memory) {
         mtl_release(api, made);
@@ -203,38 +180,6 @@ keel_status_t metal_memory_attach_alias(keel_buffer_t *buffer, id made, uint64_t
     KEEL_TRY(metal_memory_attach(buffer, made, inside));
     alias_mark(metal_device(buffer->device), made);
     return NULL;
-}
-
-// Metal aligns to its pages; for more than that there must be room to move.
-keel_status_t metal_buffer_alloc(keel_buffer_t *buffer)
-{
-    metal_device_t *device = metal_device(buffer->device);
-    if (buffer->usage & KEEL_USAGE_EXPORT) return metal_buffer_share(buffer);
-    uint64_t spare = buffer->alignment > METAL_ALIGNED ? buffer->alignment : 0;
-    uint64_t size = metal_round_up((buffer->size ? buffer->size : 1) + spare, METAL_WORD);
-    void *pool = metal_enter(device->api);
-    id made = mtl_new_buffer(device->api, device->device, size, options_of(device, buffer->memory));
-    uint64_t address = spare ? mtl_gpu_address(device->api, made) : 0;
-    uint64_t inside = spare ? metal_round_up(address, spare) - address : 0;
-    keel_status_t status = metal_memory_attach(buffer, made, inside);
-    metal_leave(device->api, pool);
-    buffer->capacity = size;
-    return status;
-}
-
-void metal_buffer_free(keel_buffer_t *buffer)
-{
-    metal_device_t *device = metal_device(buffer->device);
-    const metal_api_t *api = device->api;
-    if (object_is_ours(&buffer->object)) {
-        void *pool = metal_enter(api);
-        memory_unlist(device, metal_memory_of(buffer));
-        mtl_release(api, metal_memory_of(buffer)->buffer);
-        metal_leave(api, pool);
-    } else {
-        metal_mapping_end(metal_memory_of(buffer)->mapping); // no message may be sent
-    }
-    mem_free(metal_memory_of(buffer));
 }
 
 // With the lock held: whose address it is; NULL: no memory of the device has all of that.
@@ -265,7 +210,7 @@ keel_status_t metal_place_at(metal_device_t *device, uint64_t address, uint64_t 
     return m ? NULL : unknown(address, length);
 }
 
-keel_status_t metal_import_address(keel_buffer_t *buffer)
+keel_status_t metal_memory_attach_address(keel_buffer_t *buffer)
 {
     metal_device_t *device = metal_device(buffer->device);
     uint64_t address = buffer->external.handle.device, inside = 0;
@@ -288,77 +233,6 @@ const keel_buffer_t *metal_memory_owner(const keel_buffer_t *root)
     return root->slab ? &((const slab_t *)root->slab)->memory : root;
 }
 
-// Where a part of a buffer lies in one of Metal's. False: it is the same memory for both sides.
-static bool managed_find(const keel_buffer_t *buffer, uint64_t offset, const memory_t **memory,
-                         metal_range_t *range)
-{
-    const keel_buffer_t *owner = metal_memory_owner(buffer->root);
-    *memory = metal_memory_of(owner);
-    uint64_t at = atomic_load(&buffer->root->address) - atomic_load(&owner->address);
-    range->location = (unsigned long)((*memory)->inside + at + buffer->offset + offset);
-    return is_managed(*memory) && range->length;
-}
-
-keel_status_t metal_buffer_flush(keel_buffer_t *buffer, uint64_t offset, uint64_t length)
-{
-    const metal_api_t *api = metal_device(buffer->device)->api;
-    const memory_t *memory;
-    metal_range_t range = {0, (unsigned long)length};
-    if (!managed_find(buffer, offset, &memory, &range)) return NULL;
-    void *pool = metal_enter(api);
-    mtl_did_modify(api, memory->buffer, range);
-    metal_leave(api, pool);
-    return NULL;
-}
-
-// Copies what the GPU has to `seen`, by a queue of its own: nothing else holds it up.
-static keel_status_t range_fetch(metal_device_t *device, id from, metal_range_t range, id seen)
-{
-    const metal_api_t *api = device->api;
-    id command = mtl_command_buffer(api, device->fetches);
-    lock_enter(&device->fetch_turn);
-    id blit = mtl_blit_encoder(api, command);
-    lock_leave(&device->fetch_turn);
-    if (!blit) return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command buffer left");
-    mtl_copy_buffer(api, blit, from, range.location, seen, 0, range.length);
-    mtl_end_encoding(api, blit);
-    lock_enter(&device->fetch_turn);
-    mtl_commit(api, command);
-    lock_leave(&device->fetch_turn);
-    mtl_wait(api, command);
-    if (mtl_status(api, command) != METAL_COMMAND_BUFFER_ERROR) return NULL;
-    return KEEL_ERROR(KEEL_ABORTED, "the GPU gave up: %s",
-                      metal_text(api, mtl_error(api, command)));
-}
-
-static keel_status_t invalidate(metal_device_t *device, const memory_t *memory, metal_range_t range)
-{
-    const metal_api_t *api = device->api;
-    unsigned long first = range.location / METAL_WORD * METAL_WORD;
-    unsigned long size =
-        (unsigned long)metal_round_up(range.location + range.length, METAL_WORD) - first;
-    id seen = mtl_new_buffer(api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
-    if (!seen) return refused(size);
-    keel_status_t status = range_fetch(device, memory->buffer, (metal_range_t){first, size}, seen);
-    if (!status)
-        memcpy((char *)mtl_contents(api, memory->buffer) + range.location,
-               (char *)mtl_contents(api, seen) + (range.location - first), range.length);
-    mtl_release(api, seen);
-    return status;
-}
-
-keel_status_t metal_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset, uint64_t length)
-{
-    metal_device_t *device = metal_device(buffer->device);
-    const memory_t *memory;
-    metal_range_t range = {0, (unsigned long)length};
-    if (!managed_find(buffer, offset, &memory, &range)) return NULL;
-    void *pool = metal_enter(device->api);
-    keel_status_t status = invalidate(device, memory, range);
-    metal_leave(device->api, pool);
-    return status;
-}
-
 keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
                           metal_place_t *place)
 {
@@ -373,6 +247,6 @@ keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execu
     char *data = atomic_load_explicit(&owner->data, memory_order_relaxed);
     *place = (metal_place_t){memory->buffer, (unsigned long)(memory->inside + at),
                              (unsigned long)bound.length,
-                             data && !is_managed(memory) ? data + at : NULL};
+                             data && !metal_memory_is_managed(memory) ? data + at : NULL};
     return NULL;
 }

@@ -2,8 +2,10 @@
 // The Metal driver. docs/metal.md says how the model maps to Metal's.
 //
 //     driver.c      finding and opening devices; what they can do
-//     memory.c      MTLBuffer
-//     external.c    memory that others have, too
+//     memory.c      memory of the device: pieces of MTLBuffers, found by their addresses
+//     mapping.c     pages that are mapped for them
+//     buffer.c      buffers: allocating, flushing
+//     external.c    and those that others have, too
 //     queue.c       MTLCommandQueue; command buffers on their way
 //     run.c         a submission: what becomes of each command
 //     ahead.c       submissions that do not wait for the host
@@ -260,14 +262,6 @@ static inline uint64_t metal_round_up(uint64_t value, uint64_t to)
     return (value + to - 1) / to * to;
 }
 
-// Pages that were mapped for a buffer of Metal's, which ends them when it goes.
-typedef struct metal_mapping_t {
-    void *start, *pages; // of the address space, and of what is used of it
-    size_t size;         // from the start on
-    int fd;
-    bool owns; // the descriptor
-} metal_mapping_t;
-
 // A place in a buffer of Metal's.
 typedef struct metal_place_t {
     id buffer;
@@ -276,12 +270,6 @@ typedef struct metal_place_t {
 } metal_place_t;
 
 // memory.c
-keel_status_t metal_buffer_alloc(keel_buffer_t *buffer);
-void metal_buffer_free(keel_buffer_t *buffer);
-keel_status_t metal_buffer_flush(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
-keel_status_t metal_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
-// Memory of this device, by its address: the same buffer of Metal's.
-keel_status_t metal_import_address(keel_buffer_t *buffer) KEEL_MUST_USE;
 // A buffer of Metal's that is none of Keel's, but may be found by its address. Takes over `made`.
 keel_status_t metal_memory_add(metal_device_t *device, id made, uint64_t size,
                                struct metal_memory_t **memory) KEEL_MUST_USE;
@@ -302,13 +290,17 @@ keel_status_t metal_place_at(metal_device_t *device, uint64_t address, uint64_t 
 keel_status_t metal_place(const keel_ref_t *ref, const keel_cmd_execute_t *execute,
                           metal_place_t *place) KEEL_MUST_USE;
 
+// buffer.c
+keel_status_t metal_buffer_alloc(keel_buffer_t *buffer);
+void metal_buffer_free(keel_buffer_t *buffer);
+keel_status_t metal_buffer_flush(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
+keel_status_t metal_buffer_invalidate(keel_buffer_t *buffer, uint64_t offset, uint64_t length);
+
 // external.c
 keel_status_t metal_buffer_import(keel_buffer_t *buffer);
 void metal_buffer_forget(keel_buffer_t *buffer);
 keel_status_t metal_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external);
 void metal_buffer_object(keel_buffer_t *root, void **object, uint64_t *offset);
-keel_status_t metal_buffer_share(keel_buffer_t *buffer) KEEL_MUST_USE; // memory, to be exported
-void metal_mapping_end(metal_mapping_t *mapping);                      // NULL is fine
 
 // queue.c
 keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options_t *options,
