@@ -3,7 +3,6 @@
 // tracking of hazards: a barrier between dispatches is a memory barrier. Between encoders, each of
 // which waits for the one before, it is a fence. An encoder stays open until another kind is
 // needed, or a barrier comes between blits.
-#include <sched.h>
 #include <string.h>
 
 #include "base/status.h"
@@ -344,35 +343,6 @@ static keel_code_t code_of(long error)
     }
 }
 
-// The device's thread is in here, and no other goes on with runs.
-static void device_settle(keel_device_t *base)
-{
-    metal_device_t *device = metal_device(base);
-    while (atomic_load(&device->runs.handlers)) {
-        metal_worker(device);
-        sched_yield(); // until Metal has called the handlers of what it gives up
-    }
-    metal_worker(device);
-}
-
-void metal_lose(metal_device_t *device)
-{
-    keel_status_t failed = atomic_load(&device->failed);
-    if (!failed || device->losing) return;
-    device->losing = true;
-    keel_device_lose(&device->base, keel_status_retain(failed), device_settle);
-}
-
-// Has the device's thread end it: others may go on with runs here.
-static void device_fail(metal_device_t *device, keel_status_t status)
-{
-    keel_status_t none = NULL;
-    if (atomic_compare_exchange_strong(&device->failed, &none, keel_status_retain(status)))
-        helper_wake(&device->runs.worker);
-    else
-        keel_status_release(status);
-}
-
 void metal_settle(run_t *base)
 {
     metal_run_t *run = (metal_run_t *)(void *)base;
@@ -394,6 +364,6 @@ void metal_settle(run_t *base)
     command_release(run);
     if (!status) return;
     run_fail(&run->base, keel_status_retain(status));
-    if (keel_status_code(status) == KEEL_DEVICE_LOST) device_fail(device, status);
+    if (keel_status_code(status) == KEEL_DEVICE_LOST) metal_worker_lose(device, status);
     keel_status_release(status);
 }

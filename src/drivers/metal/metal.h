@@ -7,6 +7,7 @@
 //     buffer.c      buffers: allocating, flushing
 //     external.c    and those that others have, too
 //     queue.c       MTLCommandQueue; command buffers on their way
+//     worker.c      the thread of a device
 //     run.c         a submission: what becomes of each command
 //     ahead.c       submissions that do not wait for the host
 //     guard.c       and do nothing if what they wait for has failed
@@ -315,7 +316,12 @@ void metal_fence_give_back(metal_run_t *run);
 // Has the run have words, and takes them back.
 keel_status_t metal_words_take(metal_run_t *run) KEEL_MUST_USE;
 void metal_words_give_back(metal_run_t *run);
+
+// worker.c
 uint64_t metal_worker(void *device); // the thread's work
+// The GPU is lost: has the device's thread end the device. Others may go on with runs here. Borrows
+// the status.
+void metal_worker_lose(metal_device_t *device, keel_status_t status);
 
 // run.c
 void metal_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
@@ -376,8 +382,6 @@ keel_status_t metal_encode(metal_run_t *run, const keel_command_t *command,
 void metal_commit(run_t *run);
 // The command buffer has ended, and this is how.
 void metal_settle(run_t *run);
-// Ends the device if it has failed. The device's thread.
-void metal_lose(metal_device_t *device);
 
 keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
 // Ends the open encoder: others follow it.

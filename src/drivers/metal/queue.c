@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues, and the thread of a device that goes on with runs.
+// Queues, and what they keep for their command buffers: fences, and capture scopes.
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/metal/metal.h"
@@ -121,15 +121,4 @@ void metal_words_give_back(metal_run_t *run)
     lock_leave(&q->lock);
     if (!kept) metal_memory_remove(metal_run_device(run), run->words);
     run->words = NULL;
-}
-
-uint64_t metal_worker(void *device)
-{
-    const metal_api_t *api = metal_device(device)->api;
-    void *pool = metal_enter(api);
-    metal_lose(device);
-    metal_stops_go_on(device);
-    runs_work(&metal_device(device)->runs);
-    metal_leave(api, pool);
-    return KEEL_FOREVER;
 }
