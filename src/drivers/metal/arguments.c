@@ -13,25 +13,9 @@
 #include "drivers/metal/module.h"
 
 enum {
-    CHUNK = 1 << 16,
     ALIGNED = 256,    // what every GPU takes as the offset of constants
     ADDRESSES_AT = 16 // in the block, behind the grid
 };
-
-// For the GPU to read, until the run has ended; *data: for the host to write.
-static keel_status_t memory_take(metal_run_t *run, uint64_t size, metal_place_t *place, void **data)
-{
-    uint64_t taken = (size + ALIGNED - 1) / ALIGNED * ALIGNED;
-    if (!run->arguments || run->arguments_used + taken > CHUNK) {
-        KEEL_TRY(metal_stage(run, taken > CHUNK ? taken : CHUNK, &run->arguments));
-        run->arguments_used = 0;
-    }
-    id buffer = metal_memory_buffer(run->arguments);
-    *place = (metal_place_t){buffer, (unsigned long)run->arguments_used, (unsigned long)size, NULL};
-    *data = (char *)mtl_contents(metal_run_device(run)->api, buffer) + run->arguments_used;
-    run->arguments_used += taken;
-    return NULL;
-}
 
 keel_status_t metal_bytes_set(metal_run_t *run, const void *bytes, uint32_t size,
                               unsigned long index)
@@ -44,7 +28,7 @@ keel_status_t metal_bytes_set(metal_run_t *run, const void *bytes, uint32_t size
         mtl_set_bytes(api, run->encoder, bytes, size, index);
         return NULL;
     }
-    KEEL_TRY(memory_take(run, size, &place, &data));
+    KEEL_TRY(metal_stage_cut(run, size, &place, &data));
     memcpy(data, bytes, size);
     mtl_set_buffer(api, run->encoder, place.buffer, place.offset, index);
     return NULL;
@@ -75,7 +59,7 @@ static keel_status_t arguments_encode(metal_run_t *run, id encoder, const keel_c
     const metal_api_t *api = metal_run_device(run)->api;
     metal_place_t place, bound;
     void *data;
-    KEEL_TRY(memory_take(run, mtl_encoded_length(api, encoder), &place, &data));
+    KEEL_TRY(metal_stage_cut(run, mtl_encoded_length(api, encoder), &place, &data));
     mtl_set_argument_buffer(api, encoder, place.buffer, place.offset);
     for (uint16_t i = 0; i < c->binding_count; i++) {
         KEEL_TRY(metal_place(&c->bindings[i], execute, &bound));
@@ -111,7 +95,7 @@ static keel_status_t sizes_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
                                const uint64_t *lengths, metal_place_t *place)
 {
     void *data;
-    KEEL_TRY(memory_take(run, c->binding_count * sizeof(uint32_t), place, &data));
+    KEEL_TRY(metal_stage_cut(run, c->binding_count * sizeof(uint32_t), place, &data));
     sizes_write(c, lengths, data);
     mtl_set_buffer(metal_run_device(run)->api, run->encoder, place->buffer, place->offset,
                    METAL_AT_SIZES);
@@ -140,8 +124,7 @@ static keel_status_t bound_set(metal_run_t *run, const keel_cmd_dispatch_t *c,
     if (code->sizes) KEEL_TRY(sizes_set(run, c, lengths, &sizes));
     if (metal_run_device(run)->encoded && c->binding_count)
         return encoded_set(run, c, execute, &sizes);
-    addresses[c->binding_count] =
-        code->sizes ? metal_memory_address(run->arguments) + sizes.offset : 0;
+    addresses[c->binding_count] = code->sizes ? metal_memory_address(run->chunk) + sizes.offset : 0;
     uint32_t count = c->binding_count + (code->sizes ? 1u : 0u);
     return metal_bytes_set(run, addresses, count * (uint32_t)sizeof *addresses, METAL_AT_BLOCK);
 }

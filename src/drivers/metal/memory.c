@@ -128,26 +128,6 @@ uint64_t metal_memory_address(const memory_t *memory)
     return memory->address;
 }
 
-keel_status_t metal_stage(metal_run_t *run, uint64_t size, memory_t **memory)
-{
-    metal_device_t *device = metal_run_device(run);
-    size = metal_round_up(size ? size : 1, METAL_WORD);
-    id made = mtl_new_buffer(device->api, device->device, size, METAL_SHARED | METAL_UNTRACKED);
-    KEEL_TRY(metal_memory_add(device, made, size, memory));
-    (*memory)->also = run->staging;
-    run->staging = *memory;
-    return NULL;
-}
-
-void metal_stages_release(metal_run_t *run)
-{
-    for (memory_t *memory; (memory = run->staging) != NULL;) {
-        run->staging = memory->also;
-        metal_memory_remove(metal_run_device(run), memory);
-    }
-    run->arguments = NULL; // was one of these
-}
-
 keel_status_t metal_memory_attach(keel_buffer_t *buffer, id made, uint64_t inside)
 {
     metal_device_t *device = metal_device(buffer->device);

@@ -8,6 +8,8 @@
 //     external.c    and those that others have, too
 //     queue.c       MTLCommandQueue; command buffers on their way
 //     worker.c      the thread of a device
+//     words.c       words of a run that the host and the GPU see
+//     staging.c     memory of a run, likewise
 //     run.c         a submission: what becomes of each command
 //     ahead.c       submissions that do not wait for the host
 //     guard.c       and do nothing if what they wait for has failed
@@ -231,9 +233,9 @@ struct metal_run_t {
     } timed;
     uint64_t started_ns, ended_ns; // of the last command buffer; 0: not known
     // Memory that the host sees, in place of such that it does not see.
-    struct metal_memory_t *staging;   // owned
-    struct metal_memory_t *arguments; // of these: where argument buffers are cut from; NULL: none
-    uint64_t arguments_used;
+    struct metal_memory_t *staging; // owned
+    struct metal_memory_t *chunk;   // of these: what small pieces are cut from; NULL: none
+    uint64_t chunk_used;
     struct metal_memory_t *words; // of the queue's: METAL_COUNTED times four, four of peek.c, four
                                   // from METAL_STOP on, and a table
     uint32_t counted; // dispatches of this command buffer with counts that the GPU reads
@@ -280,10 +282,6 @@ void metal_residency_release(metal_device_t *device); // memory may be released 
 void metal_memory_remove(metal_device_t *device, struct metal_memory_t *memory);
 id metal_memory_buffer(const struct metal_memory_t *memory);
 uint64_t metal_memory_address(const struct metal_memory_t *memory);
-// Memory that both see, until the run has ended.
-keel_status_t metal_stage(metal_run_t *run, uint64_t size,
-                          struct metal_memory_t **memory) KEEL_MUST_USE;
-void metal_stages_release(metal_run_t *run);
 // Where memory of the device lies, by its address.
 keel_status_t metal_place_at(metal_device_t *device, uint64_t address, uint64_t length,
                              metal_place_t *place) KEEL_MUST_USE;
@@ -313,9 +311,20 @@ void metal_scope_end(metal_run_t *run);
 // A fence for the run; NULL: there is none to be had.
 id metal_fence_take(metal_run_t *run);
 void metal_fence_give_back(metal_run_t *run);
+
+// words.c
 // Has the run have words, and takes them back.
 keel_status_t metal_words_take(metal_run_t *run) KEEL_MUST_USE;
 void metal_words_give_back(metal_run_t *run);
+
+// staging.c
+// Memory that both see, until the run has ended.
+keel_status_t metal_stage(metal_run_t *run, uint64_t size,
+                          struct metal_memory_t **memory) KEEL_MUST_USE;
+// The same, cut from a larger piece. For the GPU to read; *data: for the host to write.
+keel_status_t metal_stage_cut(metal_run_t *run, uint64_t size, metal_place_t *place,
+                              void **data) KEEL_MUST_USE;
+void metal_stages_release(metal_run_t *run);
 
 // worker.c
 uint64_t metal_worker(void *device); // the thread's work
