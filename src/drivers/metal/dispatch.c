@@ -4,63 +4,10 @@
 // addresses, so each buffer behind one is made resident, once for each encoder.
 #include <string.h>
 
-#include "base/memory.h"
 #include "base/status.h"
 #include "drivers/metal/module.h"
 #include "kit/bind.h"
 #include "kit/submission.h"
-
-// Where a buffer lies in the table, or would: at the place that its address says, or at the next
-// one that is free.
-static id *used_find(id *used, uint32_t room, id buffer)
-{
-    const uint64_t golden = 0x9e3779b97f4a7c15; // spreads what differs in some bits
-    uint32_t at = (uint32_t)((uint64_t)(uintptr_t)buffer * golden >> 32) & (room - 1);
-    while (used[at] && used[at] != buffer) at = (at + 1) & (room - 1);
-    return &used[at];
-}
-
-// False: there is no memory for that.
-static bool used_grow(metal_run_t *run)
-{
-    uint32_t room = 2 * run->used_room;
-    id *used = mem_zalloc(room * sizeof *used);
-    if (!used) return false;
-    for (uint32_t i = 0; i < run->used_room; i++)
-        if (run->used[i]) *used_find(used, room, run->used[i]) = run->used[i];
-    if (run->used != run->used_few) mem_free(run->used);
-    run->used = used;
-    run->used_room = room;
-    return true;
-}
-
-void metal_used_forget(metal_run_t *run)
-{
-    if (!run->used) {
-        run->used = run->used_few;
-        run->used_room = METAL_USED;
-    }
-    memset(run->used, 0, run->used_room * sizeof *run->used);
-    run->used_count = 0;
-}
-
-void metal_used_release(metal_run_t *run)
-{
-    if (run->used != run->used_few) mem_free(run->used);
-    run->used = NULL;
-}
-
-// A buffer that the open encoder has not used yet is made resident. The table is at most half full;
-// where it cannot grow it is emptied: a message is then sent twice, which does no harm.
-static void buffer_use(metal_run_t *run, id buffer)
-{
-    if (metal_run_device(run)->residency) return;
-    if (*used_find(run->used, run->used_room, buffer)) return;
-    if (2 * (run->used_count + 1) > run->used_room && !used_grow(run)) metal_used_forget(run);
-    *used_find(run->used, run->used_room, buffer) = buffer;
-    run->used_count++;
-    mtl_use_resource(metal_run_device(run)->api, run->encoder, buffer, METAL_READ | METAL_WRITE);
-}
 
 static keel_status_t bindings_use(metal_run_t *run, const keel_cmd_dispatch_t *c,
                                   const keel_cmd_execute_t *execute)
@@ -68,7 +15,7 @@ static keel_status_t bindings_use(metal_run_t *run, const keel_cmd_dispatch_t *c
     for (uint16_t i = 0; i < c->binding_count; i++) {
         metal_place_t place;
         KEEL_TRY(metal_place(&c->bindings[i], execute, &place));
-        buffer_use(run, place.buffer);
+        metal_used_add(run, place.buffer);
     }
     return NULL;
 }
@@ -83,7 +30,7 @@ static keel_status_t patches_use(metal_run_t *run, const keel_cmd_dispatch_t *c,
         metal_place_t place;
         if (keel_ref_is_parameter(&patches[i].ref)) continue;
         KEEL_TRY(metal_place(&patches[i].ref, execute, &place));
-        buffer_use(run, place.buffer);
+        metal_used_add(run, place.buffer);
     }
     return NULL;
 }
@@ -99,12 +46,6 @@ keel_status_t metal_block_make(const keel_cmd_dispatch_t *c, const keel_cmd_exec
     KEEL_TRY(bind_block(&binder, c, block, size));
     memcpy(block, groups, 3 * sizeof *groups);
     return NULL;
-}
-
-void metal_indices_taken(metal_run_t *run)
-{
-    run->variables = NULL;
-    run->bound.size = 0;
 }
 
 static void variables_set(metal_run_t *run, id variables)

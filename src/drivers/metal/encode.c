@@ -83,11 +83,7 @@ static keel_status_t encoder_open(metal_run_t *run, metal_encoder_t kind)
     if (!run->encoder) return exhausted("encoder");
     run->kind = kind;
     run->base.barrier = false;
-    run->pipeline = NULL;
-    metal_indices_taken(run);
-    run->named = NULL;
-    run->local = 0;
-    metal_used_forget(run);
+    metal_settings_forget(run);
     if (run->fenced) mtl_wait_for_fence(api, run->encoder, run->fence);
     metal_ahead_fences(run);
     return NULL;
@@ -106,21 +102,6 @@ keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind)
         run->base.barrier = false;
     }
     return metal_guard_need(run);
-}
-
-void metal_pipeline_set(metal_run_t *run, id pipeline)
-{
-    if (run->pipeline == pipeline) return;
-    run->pipeline = pipeline;
-    mtl_set_pipeline(metal_run_device(run)->api, run->encoder, pipeline);
-    metal_local_set(run, 0); // that was the other's
-}
-
-void metal_local_set(metal_run_t *run, unsigned long bytes)
-{
-    if (run->local == bytes) return;
-    run->local = bytes;
-    mtl_set_local(metal_run_device(run)->api, run->encoder, bytes, 0);
 }
 
 // What the kernels of builtin.c take at index 1.

@@ -12,6 +12,8 @@
 //     staging.c     memory of a run, likewise
 //     run.c         a submission: what becomes of each command
 //     ahead.c       submissions that do not wait for the host
+//     used.c        buffers that the open encoder has made resident
+//     settings.c    what else it has
 //     guard.c       and do nothing if what they wait for has failed
 //     stop.c        or if they are cancelled
 //     event.c       events of the program's as semaphores
@@ -366,6 +368,21 @@ bool metal_event_is(keel_semaphore_t *semaphore);
 void metal_events_signal(metal_run_t *run);
 void metal_listening_stop(metal_device_t *device); // also after a failed start
 
+// used.c
+// A buffer that the open encoder has not used yet is made resident.
+void metal_used_add(metal_run_t *run, id buffer);
+// An encoder begins, which has no buffer resident; the run has ended.
+void metal_used_forget(metal_run_t *run);
+void metal_used_release(metal_run_t *run);
+
+// settings.c
+void metal_settings_forget(metal_run_t *run); // an encoder begins, which has nothing
+void metal_pipeline_set(metal_run_t *run, id pipeline);
+// Threadgroup memory at index 0, until another pipeline is set.
+void metal_local_set(metal_run_t *run, unsigned long bytes);
+// Something else was set where kernels find their arguments.
+void metal_indices_taken(metal_run_t *run);
+
 // guard.c
 // Has room for the grids of a command; before anything of it is set.
 keel_status_t metal_guard_need(metal_run_t *run) KEEL_MUST_USE;
@@ -395,9 +412,6 @@ void metal_settle(run_t *run);
 keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
 // Ends the open encoder: others follow it.
 keel_status_t metal_encoder_hand_over(metal_run_t *run) KEEL_MUST_USE;
-void metal_pipeline_set(metal_run_t *run, id pipeline);
-// Threadgroup memory at index 0, until another pipeline is set.
-void metal_local_set(metal_run_t *run, unsigned long bytes);
 
 // Copies between places of one length, behind what the last barrier is for.
 keel_status_t metal_encode_copy(metal_run_t *run, const metal_place_t *source,
@@ -445,14 +459,9 @@ run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
 bool metal_reads_words(const keel_command_t *command, const keel_cmd_execute_t *execute);
 
 // dispatch.c
-// Something else was set where kernels find their arguments.
-void metal_indices_taken(metal_run_t *run);
 // With room for a command buffer.
 keel_status_t metal_dispatch(metal_run_t *run, const keel_cmd_dispatch_t *command,
                              const keel_cmd_execute_t *execute) KEEL_MUST_USE;
-// An encoder begins, which has no buffer resident; the run has ended.
-void metal_used_forget(metal_run_t *run);
-void metal_used_release(metal_run_t *run);
 // Counts that the GPU has read were too large: the run has failed.
 void metal_counts_settle(metal_run_t *run);
 // Whether the GPU reads the counts, and not the host.
