@@ -47,7 +47,8 @@ static keel_status_t copy_encode(metal_run_t *run, const keel_cmd_across_t *c,
 {
     metal_place_t own;
     KEEL_TRY(metal_place(is_out(c) ? &c->copy.source : &c->copy.target, NULL, &own));
-    return is_out(c) ? metal_encode_copy(run, &own, other) : metal_encode_copy(run, other, &own);
+    return is_out(c) ? metal_transfer_copy(run, &own, other)
+                     : metal_transfer_copy(run, other, &own);
 }
 
 keel_status_t metal_across(run_t *base, const keel_cmd_across_t *c, run_across_t *how)

@@ -335,15 +335,9 @@ static metal_promise_t *promise_take(metal_device_t *device, bool signals)
     return promise;
 }
 
-bool metal_is_certain(metal_run_t *run)
-{
-    return run_is_last(&run->base) && !run->counted && !run->base.visits;
-}
-
 void metal_promise_begin(metal_run_t *run)
 {
     metal_device_t *device = metal_run_device(run);
-    if (!metal_is_certain(run)) return;
     // relaxed: work that was submitted before the program has asked may be without.
     bool native = atomic_load_explicit(&device->promises.native, memory_order_relaxed);
     bool lately = is_lately(&device->promises.lately, 1);

@@ -117,7 +117,7 @@ static keel_status_t counts_read(metal_run_t *run, const keel_cmd_dispatch_t *c,
     metal_place_t source;
     KEEL_TRY(metal_place(&c->counts, execute, &source));
     KEEL_TRY(counter_take(run, c, execute, counts));
-    return metal_encode_counts(run, &source, counts);
+    return metal_transfer_counts(run, &source, counts);
 }
 
 void metal_counts_settle(metal_run_t *run)

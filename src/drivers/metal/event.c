@@ -208,7 +208,7 @@ void metal_events_signal(metal_run_t *run)
 {
     const metal_api_t *api = metal_run_device(run)->api;
     keel_submission_t *submission = &run->base.submission;
-    if (run->guarded || !metal_is_certain(run)) return;
+    if (run->guarded) return;
     // Signals are made in the order of their list: the host makes those behind one of its own.
     for (uint32_t i = 0; i < submission->signal_count; i++) {
         signal_t *signal = &submission->signals[i];

@@ -17,7 +17,9 @@
 //     guard.c       and do nothing if what they wait for has failed
 //     stop.c        or if they are cancelled
 //     event.c       events of the program's as semaphores
-//     encode.c      fills, updates and copies in encoders; fences and barriers
+//     encoder.c     command buffers and their encoders; fences and barriers
+//     transfer.c    fills, updates and copies
+//     commit.c      committing, and how that ended
 //     executable.c  entry points and variables (variables.c)
 //     module.c      MTLLibrary and pipelines
 //     cross.c       MSL of SPIR-V
@@ -262,6 +264,12 @@ static inline metal_device_t *metal_run_device(const metal_run_t *run)
     return metal_device(run->base.submission.queue->device);
 }
 
+// An M2 was seen to crash where two threads opened encoders, or committed, on one queue.
+static inline lock_t *metal_turn(const metal_run_t *run)
+{
+    return &metal_queue(run->base.submission.queue)->turn;
+}
+
 static inline uint64_t metal_round_up(uint64_t value, uint64_t to)
 {
     return (value + to - 1) / to * to;
@@ -350,21 +358,19 @@ void metal_ahead_fences(metal_run_t *run); // its first encoder begins
 void metal_promises_open(void);
 void metal_promises_close(metal_device_t *device);
 void metal_promises_free(metal_device_t *device);
-// Around the end of the last encoder: promises that the run will end well, if that is worth it.
+// Around the end of the last encoder of a run that ends well if the command buffer at hand does:
+// promises that, if it is worth it.
 void metal_promise_begin(metal_run_t *run);
 void metal_promise_signal(metal_run_t *run);                        // that has one
 void metal_promise_kept(promise_t *promise, keel_status_t failure); // of run_ops_t
-
-// Whether it ends well if its last command buffer does, which is the one at hand.
-bool metal_is_certain(metal_run_t *run);
 
 // event.c
 keel_status_t metal_semaphore_import(keel_device_t *device,
                                      const keel_external_semaphore_t *external, uint64_t initial,
                                      keel_semaphore_t **semaphore);
 bool metal_event_is(keel_semaphore_t *semaphore);
-// No encoder is open: has the command buffer make signals of the run, if these are to be made
-// whenever it ends well.
+// No encoder is open, and the run ends well if the command buffer at hand does: has that make
+// signals of the run.
 void metal_events_signal(metal_run_t *run);
 void metal_listening_stop(metal_device_t *device); // also after a failed start
 
@@ -399,30 +405,34 @@ void metal_stop_end(metal_run_t *run);
 void metal_queue_cancel(keel_queue_t *queue, keel_status_t cause);
 void metal_stops_go_on(metal_device_t *device); // the device's thread
 
-// encode.c
-// A command that the GPU does.
-keel_status_t metal_encode(metal_run_t *run, const keel_command_t *command,
-                           const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+// encoder.c
+// An encoder of that kind, with room for a command buffer, behind what the last barrier is for.
+keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
+// Ends the open encoder: others follow it.
+keel_status_t metal_encoder_hand_over(metal_run_t *run) KEEL_MUST_USE;
+void metal_encoder_end(metal_run_t *run); // the same, and no other follows
+
+// transfer.c
+// A command other than a dispatch that the GPU does.
+keel_status_t metal_transfer(metal_run_t *run, const keel_command_t *command,
+                             const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+// Copies between places of one length, behind what the last barrier is for.
+keel_status_t metal_transfer_copy(metal_run_t *run, const metal_place_t *source,
+                                  const metal_place_t *target) KEEL_MUST_USE;
+// Writes bytes to a place.
+keel_status_t metal_transfer_bytes(metal_run_t *run, const void *bytes,
+                                   const metal_place_t *target) KEEL_MUST_USE;
+// Has the GPU read counts: three words that a dispatch may take, and one that is not 0 if they were
+// too large.
+keel_status_t metal_transfer_counts(metal_run_t *run, const metal_place_t *source,
+                                    const metal_place_t *target) KEEL_MUST_USE;
+
+// commit.c
 // Commits what was encoded, if anything was, and the run waits for it; gives it up if the run has
 // failed.
 void metal_commit(run_t *run);
 // The command buffer has ended, and this is how.
 void metal_settle(run_t *run);
-
-keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
-// Ends the open encoder: others follow it.
-keel_status_t metal_encoder_hand_over(metal_run_t *run) KEEL_MUST_USE;
-
-// Copies between places of one length, behind what the last barrier is for.
-keel_status_t metal_encode_copy(metal_run_t *run, const metal_place_t *source,
-                                const metal_place_t *target) KEEL_MUST_USE;
-// Has the GPU read counts: three words that a dispatch may take, and one that is not 0 if they were
-// too large.
-keel_status_t metal_encode_counts(metal_run_t *run, const metal_place_t *source,
-                                  const metal_place_t *target) KEEL_MUST_USE;
-// Writes bytes to a place.
-keel_status_t metal_encode_bytes(metal_run_t *run, const void *bytes,
-                                 const metal_place_t *target) KEEL_MUST_USE;
 
 // stamp.c
 void metal_stamps_find(metal_device_t *device);

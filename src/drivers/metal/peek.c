@@ -35,7 +35,7 @@ static keel_status_t fetch(metal_run_t *run, const metal_place_t *source)
     KEEL_TRY(metal_words_take(run));
     metal_place_t target = {metal_memory_buffer(run->words), AT * sizeof(uint32_t), source->length,
                             NULL};
-    KEEL_TRY(metal_encode_copy(run, source, &target));
+    KEEL_TRY(metal_transfer_copy(run, source, &target));
     run->base.words = words_seen(run);
     return NULL;
 }

@@ -44,8 +44,16 @@ static run_outcome_t timestamp_step(metal_run_t *run, const keel_cmd_timestamp_t
     if (place.data)
         memcpy(place.data, &now, sizeof now);
     else
-        *status = metal_encode_bytes(run, &now, &place);
+        *status = metal_transfer_bytes(run, &now, &place);
     return RUN_GOES_ON;
+}
+
+static keel_status_t encode(metal_run_t *run, const keel_command_t *c,
+                            const keel_cmd_execute_t *execute)
+{
+    bool dispatches = c->kind == KEEL_CMD_DISPATCH;
+    return dispatches ? metal_dispatch(run, (const void *)c, execute)
+                      : metal_transfer(run, c, execute);
 }
 
 static run_outcome_t gpu_step(metal_run_t *run, const keel_command_t *c,
@@ -58,7 +66,7 @@ static run_outcome_t gpu_step(metal_run_t *run, const keel_command_t *c,
     if (run->counted == METAL_COUNTED || !metal_trace_begin(run)) return RUN_WAITS;
     if (!run_room_take(&run->base)) return RUN_STARVES;
     if (metal_indirect(run, c, execute, status)) return RUN_GOES_ON;
-    *status = metal_encode(run, c, execute);
+    *status = encode(run, c, execute);
     metal_trace_end(run, c, execute);
     return RUN_GOES_ON;
 }
@@ -99,7 +107,7 @@ static keel_status_t run_copy(run_t *base, const bound_copy_t *copy)
     metal_place_t source, target;
     KEEL_TRY(metal_place_at(metal_run_device(run), copy->source, copy->size, &source));
     KEEL_TRY(metal_place_at(metal_run_device(run), copy->target, copy->size, &target));
-    return metal_encode_copy(run, &source, &target);
+    return metal_transfer_copy(run, &source, &target);
 }
 
 // A pool for each: command buffers that were given up count as outstanding until theirs is emptied.

@@ -197,7 +197,7 @@ static keel_status_t stamp_resolve(metal_run_t *run, uint32_t index, const metal
                 at.buffer, at.offset);
     if (direct) return NULL;
     run->base.barrier = true;
-    return metal_encode_copy(run, &at, target);
+    return metal_transfer_copy(run, &at, target);
 }
 
 bool metal_stamp_can(metal_run_t *run)
