@@ -96,7 +96,7 @@ static void metal_device_close(keel_device_t *device)
     runs_stop(&d->runs);
     metal_clock_trace(d);
     metal_promises_close(d);
-    metal_stamps_release(d);
+    metal_samples_release(d);
     metal_residency_release(d);
     metal_builtins_release(d);
     mtl_release(d->api, d->fetches);
@@ -266,7 +266,7 @@ static keel_status_t device_start(metal_device_t *device, unsigned long ordinal,
         return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no command queue left");
     KEEL_TRY(metal_builtins_make(device));
     caps_read(device);
-    metal_stamps_find(device);
+    metal_samples_find(device);
     metal_clock_trace(device);
     return runs_start(&device->runs);
 }

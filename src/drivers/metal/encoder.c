@@ -51,7 +51,7 @@ keel_status_t metal_encoder_hand_over(metal_run_t *run)
 static id encoder_make(metal_run_t *run, metal_encoder_t kind)
 {
     const metal_device_t *device = metal_run_device(run);
-    if (run->timed.wanted) return metal_stamped_encoder(run, kind);
+    if (run->timed.wanted) return metal_sampled_encoder(run, kind);
     if (kind == METAL_BLIT) return mtl_blit_encoder(device->api, run->command);
     return mtl_compute_encoder(device->api, run->command, device->dispatches);
 }

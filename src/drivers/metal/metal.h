@@ -17,6 +17,7 @@
 //     guard.c       and do nothing if what they wait for has failed
 //     stop.c        or if they are cancelled
 //     event.c       events of the program's as semaphores
+//     samples.c     times of encoders, by the GPU's clock
 //     encoder.c     command buffers and their encoders; fences and barriers
 //     transfer.c    fills, updates and copies
 //     commit.c      committing, and how that ended
@@ -26,7 +27,7 @@
 //     peek.c        words that the host must read and does not see
 //     dispatch.c    kernels and their arguments
 //     indirect.c    stretches of recordings that are encoded once
-//     stamp.c       times by the GPU's clock: timestamps, and a trace
+//     stamp.c       timestamps, and times of commands in a trace
 //     arguments.c   argument buffers, and blocks that are too large for an encoder
 //     across.c      copies to and from other devices
 //     messages.c    Metal from plain C
@@ -154,10 +155,12 @@ typedef struct metal_device_t {
             id event; // retained; NULL: none yet
             uint64_t value;
         } order[METAL_SAMPLED * METAL_SLICES]; // of samples and what reads them, for each slice
-        _Atomic bool tried, bad;               // the clock was; and times were missing
-        uint32_t traced;                       // the clock's number in a trace; 0: none
-        uint64_t offset;                       // from the host's clock to it
-    } stamps;
+        _Atomic bool tried, bad;               // one was asked for; and times were missing
+    } samples;
+    struct {
+        uint32_t traced; // its number in a trace; 0: none
+        uint64_t offset; // from the host's clock to it
+    } clock;
     _Atomic(keel_status_t) failed;   // why it is lost; owned
     bool losing;                     // the worker's
     lock_t lock;                     // for the list, and spare slices
@@ -226,7 +229,7 @@ struct metal_run_t {
         const uint32_t *gone;   // whether the GPU has found it cancelled; NULL: there is no table
     } table;                    // grids of guarded dispatches
     metal_stop_t stop;
-    // Times of the command buffer at hand; stamp.c.
+    // Times of the command buffer at hand; samples.c, stamp.c.
     id samples; // of the device's; NULL: none yet
     uint16_t slice;
     uint32_t sampled, stamp_count;
@@ -405,6 +408,16 @@ void metal_stop_end(metal_run_t *run);
 void metal_queue_cancel(keel_queue_t *queue, keel_status_t cause);
 void metal_stops_go_on(metal_device_t *device); // the device's thread
 
+// samples.c
+void metal_samples_find(metal_device_t *device);
+void metal_samples_release(metal_device_t *device);
+// Whether the command buffer at hand has room for so many times.
+bool metal_samples_need(metal_run_t *run, uint32_t count);
+void metal_samples_give_back(metal_run_t *run);
+// The place of a sample of the run in the buffer.
+unsigned long metal_sample_at(const metal_run_t *run, uint32_t index);
+id metal_sampled_encoder(metal_run_t *run, metal_encoder_t kind); // with timed.wanted
+
 // encoder.c
 // An encoder of that kind, with room for a command buffer, behind what the last barrier is for.
 keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MUST_USE;
@@ -435,8 +448,6 @@ void metal_commit(run_t *run);
 void metal_settle(run_t *run);
 
 // stamp.c
-void metal_stamps_find(metal_device_t *device);
-void metal_stamps_release(metal_device_t *device);
 keel_status_t metal_device_clock(keel_device_t *device, uint64_t *now_ns);
 void metal_clock_trace(metal_device_t *device); // for a trace: at the begin, and at the end
 // Whether the GPU can write a timestamp in the command buffer at hand; and has it do so.
@@ -451,8 +462,7 @@ bool metal_is_traced(const metal_run_t *run); // each command has times of its o
 bool metal_trace_begin(metal_run_t *run) KEEL_MUST_USE;
 void metal_trace_end(metal_run_t *run, const keel_command_t *command,
                      const keel_cmd_execute_t *execute);
-id metal_stamped_encoder(metal_run_t *run, metal_encoder_t kind); // with timed.wanted
-void metal_stamps_settle(metal_run_t *run);                       // a command buffer has ended well
+void metal_stamps_settle(metal_run_t *run); // a command buffer has ended well
 void metal_stamps_give_back(metal_run_t *run);
 
 // across.c

@@ -18,12 +18,7 @@
 #include "kit/submission.h"
 #include "kit/traced.h"
 
-enum {
-    SAMPLES = METAL_SLICES * METAL_SLICE, // of a buffer; 32768 bytes at most
-    RESOLVED_AT = 256,                    // multiples of this
-    STAGE_BOUNDARY = 0,                   // MTLCounterSamplingPointAtStageBoundary
-};
-static const unsigned long no_sample = ~0ul; // MTLCounterDontSample
+enum { RESOLVED_AT = 256 }; // multiples of this
 
 // One command with its times.
 struct metal_stamp_t {
@@ -33,98 +28,16 @@ struct metal_stamp_t {
     uint32_t index; // in the run's slice
 };
 
-static bool is_timestamp(const metal_api_t *api, id set)
-{
-    const char *name = mtl_utf8(api, mtl_counter_set_name(api, set));
-    return name && strcmp(name, "timestamp") == 0;
-}
-
-void metal_stamps_find(metal_device_t *device)
-{
-    const metal_api_t *api = device->api;
-    id gpu = device->device;
-    if (device->discrete || !mtl_responds(api, gpu, api->selectors.supports_sampling)) return;
-    if (!mtl_supports_sampling(api, gpu, STAGE_BOUNDARY)) return;
-    id sets = mtl_counter_sets(api, gpu);
-    for (unsigned long i = 0; i < mtl_count(api, sets); i++) {
-        id set = mtl_at(api, sets, i);
-        if (!device->stamps.set && is_timestamp(api, set))
-            device->stamps.set = mtl_retain(api, set);
-    }
-}
-
-void metal_stamps_release(metal_device_t *device)
-{
-    for (uint32_t i = 0; i < device->stamps.made; i++)
-        mtl_release(device->api, device->stamps.buffers[i]);
-    for (uint32_t i = 0; i < METAL_SAMPLED * METAL_SLICES; i++)
-        mtl_release(device->api, device->stamps.order[i].event);
-    mtl_release(device->api, device->stamps.set);
-}
-
-static bool has_stamps(const metal_device_t *device)
-{
-    return device->stamps.set && !atomic_load(&device->stamps.bad);
-}
-
 keel_status_t metal_device_clock(keel_device_t *base, uint64_t *now_ns)
 {
     metal_device_t *device = metal_device(base);
     uint64_t host = 0;
     *now_ns = keel_now_ns();
-    if (!device->stamps.set) return NULL; // else it is the GPU's for good, also without samples
+    if (!device->samples.set) return NULL; // else it is the GPU's for good, also without samples
     void *pool = metal_enter(device->api);
     mtl_timestamps(device->api, device->device, &host, now_ns);
     metal_leave(device->api, pool);
     return NULL;
-}
-
-static id samples_make(metal_device_t *device)
-{
-    const metal_api_t *api = device->api;
-    id error = NULL;
-    id descriptor = mtl_new(api, api->objc_getClass("MTLCounterSampleBufferDescriptor"));
-    mtl_set_counter_set(api, descriptor, device->stamps.set);
-    mtl_set_sample_count(api, descriptor, SAMPLES);
-    id made = mtl_new_samples(api, device->device, descriptor, &error); // of shared storage
-    mtl_release(api, descriptor);
-    return made;
-}
-
-// A spare slice. `more`: there is none, but there may be one more buffer.
-static bool slice_find(metal_run_t *run, bool *more)
-{
-    metal_device_t *device = metal_run_device(run);
-    lock_enter(&device->lock);
-    bool has = device->stamps.spare_count;
-    if (has) run->slice = device->stamps.spare[--device->stamps.spare_count];
-    if (has) run->samples = device->stamps.buffers[run->slice / METAL_SLICES];
-    *more = !has && device->stamps.made < METAL_SAMPLED;
-    lock_leave(&device->lock);
-    return has;
-}
-
-// One more buffer, in slices. False: others have made the last one meanwhile.
-static bool slices_add(metal_device_t *device, id samples)
-{
-    lock_enter(&device->lock);
-    uint32_t made = device->stamps.made;
-    bool fits = made < METAL_SAMPLED;
-    if (fits) device->stamps.buffers[device->stamps.made++] = samples;
-    for (uint32_t i = 0; fits && i < METAL_SLICES; i++)
-        device->stamps.spare[device->stamps.spare_count++] = (uint16_t)(made * METAL_SLICES + i);
-    lock_leave(&device->lock);
-    return fits;
-}
-
-static bool slice_take(metal_run_t *run)
-{
-    metal_device_t *device = metal_run_device(run);
-    bool more;
-    if (slice_find(run, &more)) return true;
-    id samples = more ? samples_make(device) : NULL;
-    if (samples && !slices_add(device, samples)) mtl_release(device->api, samples);
-    return samples && slice_find(run, &more);
 }
 
 static bool stamps_need(metal_run_t *run)
@@ -136,31 +49,7 @@ static bool stamps_need(metal_run_t *run)
 // Whether the command buffer at hand has room for so many times.
 static bool samples_need(metal_run_t *run, uint32_t count)
 {
-    if (!has_stamps(metal_run_device(run)) || run->sampled + count > METAL_SLICE) return false;
-    return stamps_need(run) && (run->samples || slice_take(run));
-}
-
-// The place of a sample of the run in the buffer.
-static unsigned long sample_at(const metal_run_t *run, uint32_t index)
-{
-    return (unsigned long)(run->slice % METAL_SLICES) * METAL_SLICE + index;
-}
-
-id metal_stamped_encoder(metal_run_t *run, metal_encoder_t kind)
-{
-    const metal_api_t *api = metal_run_device(run)->api;
-    bool blit = kind == METAL_BLIT;
-    id pass = blit ? mtl_blit_pass(api, api->objc_getClass("MTLBlitPassDescriptor"))
-                   : mtl_compute_pass(api, api->objc_getClass("MTLComputePassDescriptor"));
-    id attachment = mtl_attachment(api, mtl_attachments(api, pass), 0);
-    mtl_set_samples(api, attachment, run->samples);
-    mtl_set_first_sample(api, attachment,
-                         run->timed.both ? sample_at(run, run->sampled) : no_sample);
-    mtl_set_last_sample(api, attachment, sample_at(run, run->sampled + run->timed.both));
-    run->timed.wanted = false;
-    if (blit) return mtl_blit_encoder_of(api, run->command, pass);
-    mtl_set_pass_type(api, pass, metal_run_device(run)->dispatches);
-    return mtl_compute_encoder_of(api, run->command, pass);
+    return metal_samples_need(run, count) && stamps_need(run);
 }
 
 // A fence is for memory. On some GPUs a sample is written later than what the encoder has done, and
@@ -169,11 +58,11 @@ static keel_status_t stamp_order(metal_run_t *run)
 {
     metal_device_t *device = metal_run_device(run);
     const metal_api_t *api = device->api;
-    id event = device->stamps.order[run->slice].event;
+    id event = device->samples.order[run->slice].event;
     if (!event) event = mtl_new_shared_event(api, device->device);
     if (!event) return KEEL_ERROR(KEEL_RESOURCE_EXHAUSTED, "Metal has no event left");
-    device->stamps.order[run->slice].event = event; // the slice is the run's
-    uint64_t value = ++device->stamps.order[run->slice].value;
+    device->samples.order[run->slice].event = event; // the slice is the run's
+    uint64_t value = ++device->samples.order[run->slice].value;
     KEEL_TRY(metal_encoder_hand_over(run));
     mtl_encode_signal(api, run->command, event, value);
     mtl_encode_wait(api, run->command, event, value);
@@ -193,7 +82,7 @@ static keel_status_t stamp_resolve(metal_run_t *run, uint32_t index, const metal
     }
     KEEL_TRY(stamp_order(run));
     KEEL_TRY(metal_encoder_need(run, METAL_BLIT));
-    mtl_resolve(api, run->encoder, run->samples, (metal_range_t){sample_at(run, index), 1},
+    mtl_resolve(api, run->encoder, run->samples, (metal_range_t){metal_sample_at(run, index), 1},
                 at.buffer, at.offset);
     if (direct) return NULL;
     run->base.barrier = true;
@@ -222,7 +111,7 @@ static keel_status_t sample_encode(metal_run_t *run)
 
 bool metal_stamp_try(metal_run_t *run, keel_status_t *status)
 {
-    if (atomic_load(&metal_run_device(run)->stamps.tried)) return false;
+    if (atomic_load(&metal_run_device(run)->samples.tried)) return false;
     *status = sample_encode(run);
     return !*status;
 }
@@ -236,7 +125,7 @@ keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target)
 
 bool metal_is_traced(const metal_run_t *run)
 {
-    return trace_is_on() && !trace_is_paused() && metal_run_device(run)->stamps.traced;
+    return trace_is_on() && !trace_is_paused() && metal_run_device(run)->clock.traced;
 }
 
 bool metal_trace_begin(metal_run_t *run)
@@ -272,7 +161,7 @@ static void stamp_trace(const metal_run_t *run, const metal_stamp_t *stamp, uint
     trace_part_t part = traced_part(commands, stamp->command, kernel);
     if (part.op == TRACE_OP_COPY)
         part.count = traced_bytes(stamp->command, execute ? execute->bindings : NULL);
-    trace_part_timed((trace_times_t){metal_run_device(run)->stamps.traced, start, end},
+    trace_part_timed((trace_times_t){metal_run_device(run)->clock.traced, start, end},
                      submission_traced(&run->base.submission), part);
 }
 
@@ -284,14 +173,14 @@ static bool is_time(uint64_t time)
 // Whether the GPU's clock is used from now on. The first sample that is missing decides.
 static void clock_judge(metal_device_t *device, bool good)
 {
-    atomic_store(&device->stamps.tried, true);
-    if (!good && !atomic_exchange(&device->stamps.bad, true))
+    atomic_store(&device->samples.tried, true);
+    if (!good && !atomic_exchange(&device->samples.bad, true))
         log_say(KEEL_LOG_WARNING, "the GPU samples no times: the host takes them from here on");
 }
 
 static void stamp_settle(metal_run_t *run, const metal_stamp_t *stamp, const uint64_t *times)
 {
-    const uint64_t offset = metal_run_device(run)->stamps.offset; // of the clocks
+    const uint64_t offset = metal_run_device(run)->clock.offset; // of the clocks
     bool good = stamp->sampled && times && is_time(times[stamp->index]);
     if (stamp->sampled) clock_judge(metal_run_device(run), good);
     if (!stamp->command) return;
@@ -314,15 +203,16 @@ void metal_stamps_settle(metal_run_t *run)
     run->started_ns = ns_of(mtl_start_time(api, run->command));
     run->ended_ns = ns_of(mtl_end_time(api, run->command));
     if (run->sampled)
-        times = mtl_bytes(api, mtl_resolve_range(api, run->samples,
-                                                 (metal_range_t){sample_at(run, 0), run->sampled}));
+        times = mtl_bytes(
+            api, mtl_resolve_range(api, run->samples,
+                                   (metal_range_t){metal_sample_at(run, 0), run->sampled}));
     for (uint32_t i = 0; i < run->stamp_count; i++) stamp_settle(run, &run->stamps[i], times);
 }
 
 uint64_t metal_stamp_late(const metal_run_t *run)
 {
     uint64_t now = 0;
-    if (metal_run_device(run)->stamps.set) {
+    if (metal_run_device(run)->samples.set) {
         keel_status_release(metal_device_clock(run->base.submission.queue->device, &now));
         return now;
     }
@@ -333,14 +223,8 @@ uint64_t metal_stamp_late(const metal_run_t *run)
 
 void metal_stamps_give_back(metal_run_t *run)
 {
-    metal_device_t *device = metal_run_device(run);
-    if (run->samples) {
-        lock_enter(&device->lock);
-        device->stamps.spare[device->stamps.spare_count++] = run->slice;
-        lock_leave(&device->lock);
-    }
+    metal_samples_give_back(run);
     mem_free(run->stamps);
-    run->samples = NULL;
     run->stamps = NULL;
     run->stamp_count = run->sampled = 0;
     run->timed.wanted = run->timed.both = false; // one that failed may have left it so
@@ -353,9 +237,9 @@ void metal_clock_trace(metal_device_t *device)
     if (!trace_is_on() || !device->device) return;
     keel_status_release(metal_device_clock(&device->base, &device_ns));
     uint64_t half = (keel_now_ns() - before) / 2;
-    if (!device->stamps.traced) {
-        device->stamps.traced = trace_clock_make();
-        device->stamps.offset = device_ns - (before + half);
+    if (!device->clock.traced) {
+        device->clock.traced = trace_clock_make();
+        device->clock.offset = device_ns - (before + half);
     }
-    if (device->stamps.traced) trace_pair(device->stamps.traced, device_ns, before + half, half);
+    if (device->clock.traced) trace_pair(device->clock.traced, device_ns, before + half, half);
 }
