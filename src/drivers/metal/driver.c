@@ -95,7 +95,8 @@ static void metal_device_close(keel_device_t *device)
     metal_listening_stop(d);
     runs_stop(&d->runs);
     metal_clock_trace(d);
-    metal_promises_close(d);
+    metal_demand_close();
+    metal_slots_close(d);
     metal_samples_release(d);
     metal_residency_release(d);
     metal_builtins_release(d);
@@ -107,7 +108,7 @@ static void metal_device_close(keel_device_t *device)
 
 static void metal_device_destroy(keel_device_t *device)
 {
-    metal_promises_free(metal_device(device));
+    metal_slots_free(metal_device(device));
     runs_free(&metal_device(device)->runs);
     keel_status_release(atomic_load(&metal_device(device)->failed));
     mem_free(device);
@@ -291,7 +292,7 @@ static keel_status_t metal_open_device(const keel_uri_t *uri, keel_device_t **de
     d->api = api;
     if (options.cross) snprintf(d->cross, sizeof d->cross, "%s", options.cross);
     d->captures = options.capture;
-    metal_promises_open();
+    metal_demand_open();
     // kDLMetal, and kDLCPU to import from.
     d->places[0] = (keel_dlpack_place_t){8, ordinal, KEEL_EVERY_NODE, KEEL_MEMORY_DEVICE_VISIBLE};
     d->places[1] = (keel_dlpack_place_t){1, 0, KEEL_EVERY_NODE, KEEL_MEMORY_HOST_VISIBLE};

@@ -2,7 +2,7 @@
 // Guards: kernels that look whether promises came true that a run went ahead of (ahead.c), and make
 // the grids of all its dispatches empty if not, or if the run was cancelled (stop.c). These grids
 // lie in a table.
-#include "drivers/metal/ahead.h"
+#include "drivers/metal/promise.h"
 
 enum {
     COUNTS = METAL_TABLE / 12, // of a table

@@ -1,36 +1,46 @@
 // SPDX-License-Identifier: Apache-2.0
-// The Metal driver. docs/metal.md says how the model maps to Metal's.
+// The Metal driver. docs/metal.md says how the model maps to Metal's. The files, from the bottom
+// up: each calls only those above it in this list.
 //
-//     driver.c      finding and opening devices; what they can do
+//     messages.c    Metal from plain C
 //     memory.c      memory of the device: pieces of MTLBuffers, found by their addresses
 //     mapping.c     pages that are mapped for them
 //     buffer.c      buffers: allocating, flushing
 //     external.c    and those that others have, too
-//     queue.c       MTLCommandQueue; command buffers on their way
+//
+//     compile.c     what Apple's compiler does
+//     builtin.c     kernels of the driver's own
+//     cross.c       MSL of SPIR-V
+//     module.c      MTLLibrary and pipelines
+//     executable.c  entry points and variables (variables.c)
+//
+//     queue.c       MTLCommandQueue
+//     event.c       events of the program's as semaphores
+//     stop.c        cancelling what was committed
 //     worker.c      the thread of a device
+//     demand.c      whether promises are worth their messages
+//     slots.c       promises, and where the GPU writes that they came true
+//     ahead.c       submissions that do not wait for the host, but go ahead of promises
+//
 //     words.c       words of a run that the host and the GPU see
 //     staging.c     memory of a run, likewise
-//     run.c         a submission: what becomes of each command
-//     ahead.c       submissions that do not wait for the host
 //     used.c        buffers that the open encoder has made resident
 //     settings.c    what else it has
-//     guard.c       and do nothing if what they wait for has failed
-//     stop.c        or if they are cancelled
-//     event.c       events of the program's as semaphores
+//     guard.c       dispatches that do nothing if what they went ahead of has failed
 //     samples.c     times of encoders, by the GPU's clock
 //     encoder.c     command buffers and their encoders; fences and barriers
+//     promise.c     promises that runs make
 //     transfer.c    fills, updates and copies
-//     commit.c      committing, and how that ended
-//     executable.c  entry points and variables (variables.c)
-//     module.c      MTLLibrary and pipelines
-//     cross.c       MSL of SPIR-V
-//     peek.c        words that the host must read and does not see
-//     dispatch.c    kernels and their arguments
-//     indirect.c    stretches of recordings that are encoded once
-//     stamp.c       timestamps, and times of commands in a trace
 //     arguments.c   argument buffers, and blocks that are too large for an encoder
+//     dispatch.c    kernels and their arguments
+//     stamp.c       timestamps, and times of commands in a trace
+//     indirect.c    stretches of recordings that are encoded once
+//     peek.c        words that the host must read and does not see
 //     across.c      copies to and from other devices
-//     messages.c    Metal from plain C
+//
+//     commit.c      committing, and how that ended
+//     run.c         a submission: what becomes of each command
+//     driver.c      finding and opening devices; what they can do
 #ifndef KEEL_SRC_DRIVERS_METAL_METAL_H_
 #define KEEL_SRC_DRIVERS_METAL_METAL_H_
 
@@ -93,7 +103,7 @@ typedef enum metal_builtin_t {
 typedef struct metal_run_t metal_run_t;
 typedef struct metal_stamp_t metal_stamp_t;
 
-// Promises of a device; ahead.c.
+// Promises of a device; slots.c, demand.c.
 typedef struct metal_promises_t {
     lock_t lock;
     struct metal_slots_t *slots; // counted; NULL: none was needed yet
@@ -349,6 +359,13 @@ void metal_worker_lose(metal_device_t *device, keel_status_t status);
 void metal_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
 extern const run_ops_t metal_run_ops;
 
+// demand.c, slots.c
+// Around the life of a device.
+void metal_demand_open(void);
+void metal_demand_close(void);
+void metal_slots_close(metal_device_t *device);
+void metal_slots_free(metal_device_t *device);
+
 // ahead.c
 // Before a submission waits: what comes after it may have to go ahead.
 void metal_ahead_note(keel_submission_t *submission);
@@ -357,10 +374,8 @@ void metal_ahead_settle(metal_run_t *run); // before commands are encoded
 void metal_ahead_finish(metal_run_t *run); // all is over
 void metal_ahead_events(metal_run_t *run); // a command buffer begins
 void metal_ahead_fences(metal_run_t *run); // its first encoder begins
-// Around the life of a device.
-void metal_promises_open(void);
-void metal_promises_close(metal_device_t *device);
-void metal_promises_free(metal_device_t *device);
+
+// promise.c
 // Around the end of the last encoder of a run that ends well if the command buffer at hand does:
 // promises that, if it is worth it.
 void metal_promise_begin(metal_run_t *run);

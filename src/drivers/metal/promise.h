@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
-// Promises of a device, for ahead.c, which makes and keeps them, and guard.c, which has the GPU
-// look whether they came true.
-#ifndef KEEL_SRC_DRIVERS_METAL_AHEAD_H_
-#define KEEL_SRC_DRIVERS_METAL_AHEAD_H_
+// Promises of a device: slots.c keeps them for use, promise.c makes them, ahead.c goes ahead of
+// them, and guard.c has the GPU look whether they came true.
+#ifndef KEEL_SRC_DRIVERS_METAL_PROMISE_H_
+#define KEEL_SRC_DRIVERS_METAL_PROMISE_H_
 
 #include "drivers/metal/metal.h"
 
@@ -53,5 +53,28 @@ typedef struct metal_view_t {
     id words;             // the same memory; retained
     uint32_t runs;        // that look at it
 } metal_view_t;
+
+static inline metal_promise_t *metal_promise_of(const promise_t *promise)
+{
+    return (metal_promise_t *)(uintptr_t)promise;
+}
+
+// slots.c
+// One to spare, with a slot; NULL: there is none.
+metal_promise_t *metal_slots_take(metal_device_t *device);
+void metal_slots_give_back(metal_promise_t *promise); // the device may be gone
+// How the device sees slots of another one, for a run. NULL: it does not.
+metal_view_t *metal_view_take(metal_device_t *device, metal_slots_t *slots);
+void metal_view_give_back(metal_device_t *device, metal_view_t *view); // NULL is fine
+
+// demand.c
+// A submission is about to wait for work in flight; of another queue?
+void metal_demand_wait(metal_device_t *device, bool other);
+// One went ahead of a promise of the device; on another queue?
+void metal_demand_ahead(metal_device_t *device, bool crossing);
+// One waits for another device, which may be gone.
+void metal_demand_between(void);
+// Whether to make a promise. *signals: with an event that the GPU signals. Counts down.
+bool metal_demand_take(metal_device_t *device, bool *signals) KEEL_MUST_USE;
 
 #endif
