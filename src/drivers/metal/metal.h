@@ -324,6 +324,34 @@ void metal_buffer_forget(keel_buffer_t *buffer);
 keel_status_t metal_buffer_export(keel_buffer_t *buffer, keel_external_buffer_t *external);
 void metal_buffer_object(keel_buffer_t *root, void **object, uint64_t *offset);
 
+// compile.c
+// Retained; NULL with an error: Metal makes none.
+id metal_library_make(metal_device_t *device, const char *text, id options, id *error);
+id metal_library_load(metal_device_t *device, id data, id *error);   // of a metallib
+id metal_state_make(metal_device_t *device, id function, id *error); // a pipeline
+id metal_state_make_indirect(metal_device_t *device, id function);   // for indirect commands
+
+// builtin.c
+keel_status_t metal_builtins_make(metal_device_t *device) KEEL_MUST_USE;
+void metal_builtins_release(metal_device_t *device);
+
+// executable.c
+typedef struct metal_kernel_t {
+    struct metal_pipeline_t *code; // of the executable's module
+    id variables;                  // a buffer, the executable's; NULL: there are none
+    bool launched;                 // it asks Metal for the grid, and not its block
+    bool bound;                    // it takes an argument buffer, and constants apart from it
+    _Atomic uint32_t traced;       // its name in a trace
+} metal_kernel_t;
+uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
+keel_status_t metal_executable_load(keel_device_t *device, const keel_image_t *image,
+                                    keel_executable_t **executable);
+void metal_executable_unload(keel_executable_t *executable);
+keel_status_t metal_executable_global(keel_executable_t *executable, const char *name,
+                                      keel_external_buffer_t *where);
+keel_status_t metal_executable_write(keel_executable_t *executable,
+                                     const keel_external_buffer_t *where, const void *data);
+
 // queue.c
 keel_status_t metal_queue_create(keel_device_t *device, const keel_queue_options_t *options,
                                  keel_queue_t **queue);
@@ -335,29 +363,29 @@ void metal_scope_end(metal_run_t *run);
 id metal_fence_take(metal_run_t *run);
 void metal_fence_give_back(metal_run_t *run);
 
-// words.c
-// Has the run have words, and takes them back.
-keel_status_t metal_words_take(metal_run_t *run) KEEL_MUST_USE;
-void metal_words_give_back(metal_run_t *run);
+// event.c
+keel_status_t metal_semaphore_import(keel_device_t *device,
+                                     const keel_external_semaphore_t *external, uint64_t initial,
+                                     keel_semaphore_t **semaphore);
+bool metal_event_is(keel_semaphore_t *semaphore);
+// No encoder is open, and the run ends well if the command buffer at hand does: has that make
+// signals of the run.
+void metal_events_signal(metal_run_t *run);
+void metal_listening_stop(metal_device_t *device); // also after a failed start
 
-// staging.c
-// Memory that both see, until the run has ended.
-keel_status_t metal_stage(metal_run_t *run, uint64_t size,
-                          struct metal_memory_t **memory) KEEL_MUST_USE;
-// The same, cut from a larger piece. For the GPU to read; *data: for the host to write.
-keel_status_t metal_stage_cut(metal_run_t *run, uint64_t size, metal_place_t *place,
-                              void **data) KEEL_MUST_USE;
-void metal_stages_release(metal_run_t *run);
+// stop.c
+// Around the life of a guarded command buffer, before it is committed, and when it has ended:
+// between the two the GPU can be told to leave it out.
+void metal_stop_begin(metal_run_t *run);
+void metal_stop_end(metal_run_t *run);
+void metal_queue_cancel(keel_queue_t *queue, keel_status_t cause);
+void metal_stops_go_on(metal_device_t *device); // the device's thread
 
 // worker.c
 uint64_t metal_worker(void *device); // the thread's work
 // The GPU is lost: has the device's thread end the device. Others may go on with runs here. Borrows
 // the status.
 void metal_worker_lose(metal_device_t *device, keel_status_t status);
-
-// run.c
-void metal_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
-extern const run_ops_t metal_run_ops;
 
 // demand.c, slots.c
 // Around the life of a device.
@@ -375,22 +403,19 @@ void metal_ahead_finish(metal_run_t *run); // all is over
 void metal_ahead_events(metal_run_t *run); // a command buffer begins
 void metal_ahead_fences(metal_run_t *run); // its first encoder begins
 
-// promise.c
-// Around the end of the last encoder of a run that ends well if the command buffer at hand does:
-// promises that, if it is worth it.
-void metal_promise_begin(metal_run_t *run);
-void metal_promise_signal(metal_run_t *run);                        // that has one
-void metal_promise_kept(promise_t *promise, keel_status_t failure); // of run_ops_t
+// words.c
+// Has the run have words, and takes them back.
+keel_status_t metal_words_take(metal_run_t *run) KEEL_MUST_USE;
+void metal_words_give_back(metal_run_t *run);
 
-// event.c
-keel_status_t metal_semaphore_import(keel_device_t *device,
-                                     const keel_external_semaphore_t *external, uint64_t initial,
-                                     keel_semaphore_t **semaphore);
-bool metal_event_is(keel_semaphore_t *semaphore);
-// No encoder is open, and the run ends well if the command buffer at hand does: has that make
-// signals of the run.
-void metal_events_signal(metal_run_t *run);
-void metal_listening_stop(metal_device_t *device); // also after a failed start
+// staging.c
+// Memory that both see, until the run has ended.
+keel_status_t metal_stage(metal_run_t *run, uint64_t size,
+                          struct metal_memory_t **memory) KEEL_MUST_USE;
+// The same, cut from a larger piece. For the GPU to read; *data: for the host to write.
+keel_status_t metal_stage_cut(metal_run_t *run, uint64_t size, metal_place_t *place,
+                              void **data) KEEL_MUST_USE;
+void metal_stages_release(metal_run_t *run);
 
 // used.c
 // A buffer that the open encoder has not used yet is made resident.
@@ -415,14 +440,6 @@ void metal_launch(metal_run_t *run, metal_size_t groups, metal_size_t threads);
 // The same for indirect commands.
 void metal_launch_commands(metal_run_t *run, id commands, uint32_t begin, uint32_t count);
 
-// stop.c
-// Around the life of a guarded command buffer, before it is committed, and when it has ended:
-// between the two the GPU can be told to leave it out.
-void metal_stop_begin(metal_run_t *run);
-void metal_stop_end(metal_run_t *run);
-void metal_queue_cancel(keel_queue_t *queue, keel_status_t cause);
-void metal_stops_go_on(metal_device_t *device); // the device's thread
-
 // samples.c
 void metal_samples_find(metal_device_t *device);
 void metal_samples_release(metal_device_t *device);
@@ -440,6 +457,13 @@ keel_status_t metal_encoder_need(metal_run_t *run, metal_encoder_t kind) KEEL_MU
 keel_status_t metal_encoder_hand_over(metal_run_t *run) KEEL_MUST_USE;
 void metal_encoder_end(metal_run_t *run); // the same, and no other follows
 
+// promise.c
+// Around the end of the last encoder of a run that ends well if the command buffer at hand does:
+// promises that, if it is worth it.
+void metal_promise_begin(metal_run_t *run);
+void metal_promise_signal(metal_run_t *run);                        // that has one
+void metal_promise_kept(promise_t *promise, keel_status_t failure); // of run_ops_t
+
 // transfer.c
 // A command other than a dispatch that the GPU does.
 keel_status_t metal_transfer(metal_run_t *run, const keel_command_t *command,
@@ -455,43 +479,23 @@ keel_status_t metal_transfer_bytes(metal_run_t *run, const void *bytes,
 keel_status_t metal_transfer_counts(metal_run_t *run, const metal_place_t *source,
                                     const metal_place_t *target) KEEL_MUST_USE;
 
-// commit.c
-// Commits what was encoded, if anything was, and the run waits for it; gives it up if the run has
-// failed.
-void metal_commit(run_t *run);
-// The command buffer has ended, and this is how.
-void metal_settle(run_t *run);
-
-// stamp.c
-keel_status_t metal_device_clock(keel_device_t *device, uint64_t *now_ns);
-void metal_clock_trace(metal_device_t *device); // for a trace: at the begin, and at the end
-// Whether the GPU can write a timestamp in the command buffer at hand; and has it do so.
-bool metal_stamp_can(metal_run_t *run);
-// Before it does: true if a sample was encoded, whose end is to tell whether the clock is good.
-bool metal_stamp_try(metal_run_t *run, keel_status_t *status);
-keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target) KEEL_MUST_USE;
-// In place of that, when what comes before has ended.
-uint64_t metal_stamp_late(const metal_run_t *run);
-bool metal_is_traced(const metal_run_t *run); // each command has times of its own
-// Around a command, for a trace. False: it has to wait, for its command buffer must be its own.
-bool metal_trace_begin(metal_run_t *run) KEEL_MUST_USE;
-void metal_trace_end(metal_run_t *run, const keel_command_t *command,
-                     const keel_cmd_execute_t *execute);
-void metal_stamps_settle(metal_run_t *run); // a command buffer has ended well
-void metal_stamps_give_back(metal_run_t *run);
-
-// across.c
-bool metal_device_peers(keel_device_t *device, keel_device_t *other);
-keel_status_t metal_across(run_t *run, const keel_cmd_across_t *command,
-                           run_across_t *how) KEEL_MUST_USE; // of run_ops_t
-
-// peek.c
-// The words that the host must read for a command and does not see. RUN_GOES_ON: it has them, or
-// needs none.
-run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
-                         const keel_cmd_execute_t *execute, keel_status_t *status);
-// Whether the host must read any for it.
-bool metal_reads_words(const keel_command_t *command, const keel_cmd_execute_t *execute);
+// arguments.c
+// Bytes at an index of the open encoder, by a buffer if they are too many.
+keel_status_t metal_bytes_set(metal_run_t *run, const void *bytes, uint32_t size,
+                              unsigned long index) KEEL_MUST_USE;
+// What a kernel with an argument buffer takes, out of the block of the other kernels.
+keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *command,
+                                  const keel_cmd_execute_t *execute,
+                                  const unsigned char *block) KEEL_MUST_USE;
+// The same in memory, for a GPU of tier 2: the argument buffer, and behind it, from these bytes on,
+// the constants and the lengths of what is bound.
+typedef struct metal_layout_t {
+    uint32_t constants, sizes;
+    uint32_t bytes; // of all
+} metal_layout_t;
+metal_layout_t metal_arguments_layout(const keel_cmd_dispatch_t *command);
+void metal_arguments_write(const keel_cmd_dispatch_t *command, const unsigned char *block,
+                           unsigned char *data, uint64_t address); // of `data`, for the GPU
 
 // dispatch.c
 // With room for a command buffer.
@@ -513,6 +517,24 @@ unsigned long metal_local_of(const keel_cmd_dispatch_t *command);
 // Whether its groups have no more threads than `most`, which a pipeline takes.
 bool metal_threads_fit(const keel_cmd_dispatch_t *command, unsigned long most);
 
+// stamp.c
+keel_status_t metal_device_clock(keel_device_t *device, uint64_t *now_ns);
+void metal_clock_trace(metal_device_t *device); // for a trace: at the begin, and at the end
+// Whether the GPU can write a timestamp in the command buffer at hand; and has it do so.
+bool metal_stamp_can(metal_run_t *run);
+// Before it does: true if a sample was encoded, whose end is to tell whether the clock is good.
+bool metal_stamp_try(metal_run_t *run, keel_status_t *status);
+keel_status_t metal_stamp(metal_run_t *run, const metal_place_t *target) KEEL_MUST_USE;
+// In place of that, when what comes before has ended.
+uint64_t metal_stamp_late(const metal_run_t *run);
+bool metal_is_traced(const metal_run_t *run); // each command has times of its own
+// Around a command, for a trace. False: it has to wait, for its command buffer must be its own.
+bool metal_trace_begin(metal_run_t *run) KEEL_MUST_USE;
+void metal_trace_end(metal_run_t *run, const keel_command_t *command,
+                     const keel_cmd_execute_t *execute);
+void metal_stamps_settle(metal_run_t *run); // a command buffer has ended well
+void metal_stamps_give_back(metal_run_t *run);
+
 // indirect.c
 // Whether the device replays recordings so.
 void metal_indirect_find(metal_device_t *device, bool wanted);
@@ -523,50 +545,28 @@ void metal_recording_discard(keel_recording_t *recording);
 bool metal_indirect(metal_run_t *run, const keel_command_t *command,
                     const keel_cmd_execute_t *execute, keel_status_t *status);
 
-// arguments.c
-// Bytes at an index of the open encoder, by a buffer if they are too many.
-keel_status_t metal_bytes_set(metal_run_t *run, const void *bytes, uint32_t size,
-                              unsigned long index) KEEL_MUST_USE;
-// What a kernel with an argument buffer takes, out of the block of the other kernels.
-keel_status_t metal_arguments_set(metal_run_t *run, const keel_cmd_dispatch_t *command,
-                                  const keel_cmd_execute_t *execute,
-                                  const unsigned char *block) KEEL_MUST_USE;
-// The same in memory, for a GPU of tier 2: the argument buffer, and behind it, from these bytes on,
-// the constants and the lengths of what is bound.
-typedef struct metal_layout_t {
-    uint32_t constants, sizes;
-    uint32_t bytes; // of all
-} metal_layout_t;
-metal_layout_t metal_arguments_layout(const keel_cmd_dispatch_t *command);
-void metal_arguments_write(const keel_cmd_dispatch_t *command, const unsigned char *block,
-                           unsigned char *data, uint64_t address); // of `data`, for the GPU
+// peek.c
+// The words that the host must read for a command and does not see. RUN_GOES_ON: it has them, or
+// needs none.
+run_outcome_t metal_peek(metal_run_t *run, const keel_command_t *command,
+                         const keel_cmd_execute_t *execute, keel_status_t *status);
+// Whether the host must read any for it.
+bool metal_reads_words(const keel_command_t *command, const keel_cmd_execute_t *execute);
 
-// executable.c
-typedef struct metal_kernel_t {
-    struct metal_pipeline_t *code; // of the executable's module
-    id variables;                  // a buffer, the executable's; NULL: there are none
-    bool launched;                 // it asks Metal for the grid, and not its block
-    bool bound;                    // it takes an argument buffer, and constants apart from it
-    _Atomic uint32_t traced;       // its name in a trace
-} metal_kernel_t;
-uint32_t metal_executable_rank(keel_device_t *device, keel_image_kind_t kind, const char *target);
-keel_status_t metal_executable_load(keel_device_t *device, const keel_image_t *image,
-                                    keel_executable_t **executable);
-void metal_executable_unload(keel_executable_t *executable);
-keel_status_t metal_executable_global(keel_executable_t *executable, const char *name,
-                                      keel_external_buffer_t *where);
-keel_status_t metal_executable_write(keel_executable_t *executable,
-                                     const keel_external_buffer_t *where, const void *data);
+// across.c
+bool metal_device_peers(keel_device_t *device, keel_device_t *other);
+keel_status_t metal_across(run_t *run, const keel_cmd_across_t *command,
+                           run_across_t *how) KEEL_MUST_USE; // of run_ops_t
 
-// compile.c
-// Retained; NULL with an error: Metal makes none.
-id metal_library_make(metal_device_t *device, const char *text, id options, id *error);
-id metal_library_load(metal_device_t *device, id data, id *error);   // of a metallib
-id metal_state_make(metal_device_t *device, id function, id *error); // a pipeline
-id metal_state_make_indirect(metal_device_t *device, id function);   // for indirect commands
+// commit.c
+// Commits what was encoded, if anything was, and the run waits for it; gives it up if the run has
+// failed.
+void metal_commit(run_t *run);
+// The command buffer has ended, and this is how.
+void metal_settle(run_t *run);
 
-// builtin.c
-keel_status_t metal_builtins_make(metal_device_t *device) KEEL_MUST_USE;
-void metal_builtins_release(metal_device_t *device);
+// run.c
+void metal_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
+extern const run_ops_t metal_run_ops;
 
 #endif
