@@ -5,7 +5,7 @@
 # elsewhere. Then misspells one, and mistakes a type, to see that this is noticed.
 set -eu
 root=$(cd "$(dirname "$0")/../.." && pwd)
-table=$root/src/drivers/metal/selectors.def
+table=$root/src/drivers/metal/base/selectors.def
 folder=$1
 mkdir -p "$folder"
 cc=clang-19

@@ -2,7 +2,9 @@
 // The end of a command buffer: it is committed, with what others are to learn of it on the GPU, and
 // its completed handler has the run go on, which then finds out how it has ended.
 #include "base/status.h"
+#include "drivers/metal/encode/encode.h"
 #include "drivers/metal/metal.h"
+#include "drivers/metal/queue/queue.h"
 #include "kit/submission.h"
 
 // On a thread of Metal's. The device stays until its last handler has counted down.

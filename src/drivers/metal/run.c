@@ -4,7 +4,10 @@
 #include <string.h>
 
 #include "base/status.h"
+#include "drivers/metal/encode/encode.h"
+#include "drivers/metal/memory/memory.h"
 #include "drivers/metal/metal.h"
+#include "drivers/metal/queue/queue.h"
 #include "kit/submission.h"
 
 static bool is_for_gpu(uint32_t kind)

@@ -3,7 +3,7 @@
 // is seen here, also where no test sends it.
 #include "device.h"
 
-#include "drivers/metal/messages.h"
+#include "drivers/metal/base/messages.h"
 
 typedef bool (*understands_fn)(const char *class, const char *selector);
 
@@ -26,7 +26,7 @@ static void test_rows(void **state)
     } rows[] = {
 #define X(result, name, receiver, selector, parameters, arguments) {#receiver, selector},
 #define LARGE                                                      X
-#include "drivers/metal/selectors.def"
+#include "drivers/metal/base/selectors.def"
 #undef LARGE
 #undef X
     };
