@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Fill, update and copy in recordings, directly and through slots.
+#include <string.h>
+
 #include "suite/suite.h"
 
 #include "transfer.h"
@@ -24,6 +26,34 @@ TEST(recorded_transfer, update_table, RUNS)
 TEST(recorded_transfer, copy_table, RUNS)
 {
     transfer_copy_table(run_recorded);
+}
+
+// Of buffers that the host sees: nothing is done before a recording runs, and all of it each time.
+TEST(recorded_transfer, memory_of_the_host, RUNS)
+{
+    enum { SIZE = 64, KINDS = 3 };
+    uint8_t zeros[SIZE] = {0}, found[SIZE], bytes[SIZE];
+    keel_buffer_t *source = new_host_buffer(SIZE), *target = new_host_buffer(SIZE);
+    memset(bytes, 0x21, SIZE);
+    TRY(keel_buffer_write(source, 0, bytes, SIZE));
+    const keel_op_t ops[KINDS] = {
+        keel_op_fill(keel_whole(target), 0x21, 1),
+        keel_op_update(keel_whole(target), bytes),
+        keel_op_copy(keel_whole(source), keel_whole(target)),
+    };
+    for (int i = 0; i < KINDS; i++) {
+        TRY(keel_buffer_write(target, 0, zeros, SIZE));
+        keel_recording_t *recording = new_recording(0, &ops[i], 1);
+        for (int runs = 0; runs < 3; runs++) {
+            TRY(keel_recording_prepare(recording, the_queue()));
+            TRY(keel_buffer_read(target, 0, found, SIZE));
+            CHECK_MEM(found, zeros, SIZE);
+            reach(submit(keel_op_execute(recording, KEEL_NO_BINDINGS)));
+            TRY(keel_buffer_read(target, 0, found, SIZE));
+            CHECK_MEM(found, bytes, SIZE);
+            TRY(keel_buffer_write(target, 0, zeros, SIZE));
+        }
+    }
 }
 
 // Puts each buffer of the list into a slot of its own and replaces it by that slot.

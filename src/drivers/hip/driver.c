@@ -142,9 +142,7 @@ static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
         keel_status_release(status);
         if (has) *features |= asked[i].feature;
     }
-    const hip_release_t *release = v->symbols->release;
-    *features &= ~(v->symbols->missing | release->broken);
-    if (v->device != 0) *features &= ~release->broken_beside;
+    *features &= ~(v->symbols->missing | v->symbols->release->broken);
     return NULL;
 }
 

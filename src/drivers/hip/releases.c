@@ -23,7 +23,8 @@ static const hip_release_t releases[] = {
      .broken = STREAM_GRAPHS | STREAM_UPLOAD},
     {.from = 60000000,
      .properties = {"hipGetDevicePropertiesR0600", 1472, 1160},
-     .quirks = {QUIRKS, .pending = 2048, .transfer_room = 6, .event_room = 1},
+     .quirks = {QUIRKS, .pending = 2048, .transfer_room = 6, .event_room = 1,
+                .graph_kernels = true},
      .refused_stays = true},
     {.from = 50300000,
      .properties = {"hipGetDeviceProperties", 792, 396},
@@ -33,9 +34,8 @@ static const hip_release_t releases[] = {
     {.from = 50000000,
      .properties = {"hipGetDeviceProperties", 792, 396},
      .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51,
-                .graph_branches = 64, .host_stays = true},
-     .broken = STREAM_SHARED,        // its properties of memory are laid out otherwise
-     .broken_beside = STREAM_GRAPHS, // copies between memory of the host are not ordered there
+                .graph_branches = 64, .graph_kernels = true, .host_stays = true},
+     .broken = STREAM_SHARED, // its properties of memory are laid out otherwise
      .launches_alone = true},
 };
 

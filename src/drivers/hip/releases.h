@@ -18,7 +18,6 @@ typedef struct hip_release_t {
     hip_properties_t properties;
     stream_quirks_t quirks;    // on AMD's GPUs
     uint32_t broken;           // features that it has, and that do not work: STREAM_*
-    uint32_t broken_beside;    // the same on all devices but its first
     bool descriptors_by_value; // imports take a file descriptor, else a pointer to it
     bool refused_stays;        // what more was mapped of memory than there is cannot be unmapped
     bool launches_alone;       // graphs and what other threads launch mix up their arguments

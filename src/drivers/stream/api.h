@@ -103,6 +103,7 @@ typedef struct stream_quirks_t {
     uint32_t fill_word;
     bool full_shared; // a call that a full stream blocks holds up other streams: none is to be made
     bool graph_unrolls; // on a stream a graph takes the room of all its nodes, else of one launch
+    bool graph_kernels; // copies and fills in graphs go wrong in memory of the host: kernels do all
     bool graph_waits;   // to make a graph, the vendor may wait for the device
     bool free_waits;    // to free memory or unload code, the vendor waits for the device
     bool locks_pages;   // page-locking takes whole pages, each once; else bytes, in as many pieces

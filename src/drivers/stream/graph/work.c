@@ -79,7 +79,8 @@ static keel_status_t fill_make(const graph_instance_t *instance, const stream_co
     const keel_cmd_fill_t *c = (const keel_cmd_fill_t *)(const void *)node->command;
     bool plain;
     KEEL_TRY(bind_fill(&context->binder, c, &work->fill, &plain));
-    plain = plain && stream_fill_is_right(instance->device, &work->fill) &&
+    plain = plain && !instance->device->limits.quirks.graph_kernels &&
+            stream_fill_is_right(instance->device, &work->fill) &&
             !stream_ref_is_parted(&context->binder, &c->target);
     work->kind = work->fill.count ? GRAPH_FILL : GRAPH_NOTHING;
     if ((plain || !work->fill.count) && !is_stubborn(instance, node)) return NULL;
@@ -95,7 +96,7 @@ static keel_status_t copy_make(const graph_instance_t *instance, const stream_co
 {
     const keel_cmd_copy_t *c = (const keel_cmd_copy_t *)(const void *)node->command;
     const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)node->command;
-    bool parted;
+    bool parted, plain = !instance->device->limits.quirks.graph_kernels;
     if (node->command->kind == KEEL_CMD_COPY) {
         KEEL_TRY(bind_copy(&context->binder, c, &work->copy));
         parted = stream_ref_is_parted(&context->binder, &c->source) ||
@@ -107,7 +108,8 @@ static keel_status_t copy_make(const graph_instance_t *instance, const stream_co
         parted = stream_ref_is_parted(&context->binder, &update->target);
     }
     work->kind = work->copy.size ? GRAPH_COPY : GRAPH_NOTHING;
-    if ((!parted || !work->copy.size) && !is_stubborn(instance, node)) return NULL;
+    plain = plain && !parted;
+    if ((plain || !work->copy.size) && !is_stubborn(instance, node)) return NULL;
     work->copy.size = length_of(context, node, work->copy.size);
     stream_copy_launch(instance->device, &work->copy, &work->own.copy, &work->launch);
     work->kind = GRAPH_LAUNCH;

@@ -327,6 +327,24 @@ static void graphs_overtake(void)
     REQUIRE(log[0] == 2);
 }
 
+static void graph_fills_early(void)
+{
+    hip_begin();
+    if (hip_version() / 10000000 != 6) fact_skip("other releases fill when the graph runs");
+    void *stream = hip_stream_new(), *graph, *node, *exec;
+    uint32_t *target = hip_words_new();
+    const hip_fill_node_t fill = {.target = target, .word = 4, .height = 1, .value = 7, .count = 1};
+    HIP(hip.hipGraphCreate(&graph, 0));
+    HIP(hip.hipGraphAddMemsetNode(&node, graph, NULL, 0, &fill));
+    REQUIRE(*target == 0);
+    HIP(hip.hipGraphInstantiate(&exec, graph, NULL, NULL, 0));
+    REQUIRE(*target == 7);
+    *target = 0;
+    HIP(hip.hipGraphLaunch(exec, stream));
+    HIP(hip.hipStreamSynchronize(stream));
+    REQUIRE(*target == 0);
+}
+
 // Behind a gate, which a right copy would wait for.
 static void graph_copies_overtake(void)
 {
@@ -554,6 +572,10 @@ static const fact_t hip_facts[] = {
      "for "
      "no node",
      SIM, graph_copies_overtake, HOLDS, HOLDS, NULL},
+    {"graph.fills_early",
+     "HIP 6 does a fill in a graph, of memory of the host, when the graph is made, and not when it "
+     "runs",
+     SIM6, graph_fills_early, HOLDS, HOLDS, NULL},
     {"graph.launches_not_captured", "HIP 5.2 captures no launch of a module's kernel", SIM,
      launches_not_captured, HOLDS, HOLDS, NULL},
     {"pool.unsaid", "HIP 5 says that it has no pools, and has; trimmed, their streams go", SIM,

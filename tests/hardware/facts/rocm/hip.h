@@ -21,6 +21,14 @@ typedef struct hip_kernel_node_t {
     uint32_t shared;
 } hip_kernel_node_t;
 
+typedef struct hip_fill_node_t {
+    void *target;
+    uint32_t word; // bytes of what is repeated
+    size_t height, pitch;
+    uint32_t value;
+    size_t count;
+} hip_fill_node_t;
+
 enum {
     HIP_INVALID_VALUE = 1,
     HIP_OUT_OF_MEMORY = 2,
@@ -83,6 +91,7 @@ enum {
     F(hipGraphAddKernelNode, (void **, void *, void *const *, size_t, const hip_kernel_node_t *))  \
     F(hipGraphAddMemcpyNode1D,                                                                     \
       (void **, void *, void *const *, size_t, void *, const void *, size_t, int))                 \
+    F(hipGraphAddMemsetNode, (void **, void *, void *const *, size_t, const hip_fill_node_t *))    \
     F(hipGraphInstantiate, (void **, void *, void **, char *, size_t))                             \
     F(hipGraphLaunch, (void *, void *))                                                            \
     F(hipGraphExecKernelNodeSetParams, (void *, void *, const hip_kernel_node_t *))
