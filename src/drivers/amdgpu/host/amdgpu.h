@@ -4,8 +4,9 @@
 //     driver.c      finding and opening devices; agent.c: what HSA says of one; group.c: of several
 //     memory.c      buffers in HSA's pools, and memory of the application
 //     chunk.c       blocks of memory for the driver itself
-//     queue.c       HSA queues: packets, room in the ring, completion
-//     ring.c        where their rings lie
+//     device.c      which GPUs a device has, and whether it has failed
+//     ring.c        HSA queues: their rings, and packets in there
+//     queue.c       Keel's queues: runs that have room in the ring, and their completion
 //     run.c         a submission: what becomes of each command
 //     issue.c       commands as packets; dispatch.c: kernels and their arguments
 //     peek.c        words of the device's memory that the host must know
@@ -223,6 +224,14 @@ static inline bool amdgpu_is_no_memory(keel_status_t status)
     return code == KEEL_OUT_OF_MEMORY || code == KEEL_RESOURCE_EXHAUSTED;
 }
 
+// device.c
+// Whether the GPU is one of the device's.
+bool amdgpu_device_has(const amdgpu_device_t *device, hsa_agent_t gpu);
+// Has the device's thread end the device. `cause` is consumed. Any thread, HSA's among them.
+void amdgpu_device_fail(amdgpu_device_t *device, keel_status_t cause);
+// Why the device has ended, as a new reference; NULL: it has not.
+keel_status_t amdgpu_lost_cause(amdgpu_device_t *device);
+
 // agent.c
 // The GPU of that number. KEEL_NOT_FOUND.
 keel_status_t amdgpu_agent_find(const hsa_symbols_t *hsa, int ordinal, hsa_agent_t *gpu,
@@ -248,7 +257,6 @@ keel_status_t amdgpu_group_check(amdgpu_device_t *device) KEEL_MUST_USE;
 keel_status_t amdgpu_group_read(amdgpu_device_t *device) KEEL_MUST_USE;
 // Whether a GPU comes to a pool of another one.
 bool amdgpu_pool_is_reached(const hsa_symbols_t *hsa, hsa_agent_t gpu, hsa_amd_memory_pool_t pool);
-bool amdgpu_device_has(const amdgpu_device_t *device, hsa_agent_t gpu);
 
 // chunk.c
 // Of blocks of these two sizes.
@@ -279,12 +287,34 @@ void amdgpu_local_free(amdgpu_device_t *device, uint32_t node, uint64_t address,
 extern const blocks_ops_t amdgpu_blocks_ops;
 extern const pages_ops_t amdgpu_pages_ops;
 
+// ring.c
+// An HSA queue of a GPU, for packets of several threads.
+keel_status_t amdgpu_ring_make(amdgpu_device_t *device, uint32_t node, uint32_t size,
+                               hsa_queue_t **queue) KEEL_MUST_USE;
+// Destroys a queue that amdgpu_ring_make has made. Not on a thread of HSA's.
+void amdgpu_ring_destroy(amdgpu_device_t *device, hsa_queue_t *queue);
+// A queue that amdgpu_ring_make has made has failed; HSA calls this.
+void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device);
+// Writes a packet of 64 bytes: `header` is its first four. Returns its number.
+uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const void *packet,
+                             uint32_t header);
+// Until the packet of a signal has ended. False: the device has failed, and it may never end.
+bool amdgpu_signal_await(amdgpu_device_t *device, hsa_signal_t signal);
+// Whether a tool stands between the queue and the hardware; or the GPU is too old for a doorbell
+// that the GPU itself could ring.
+bool amdgpu_queue_is_watched(const hsa_queue_t *queue);
+// How packets are written into a queue without HSA's functions. KEEL_UNSUPPORTED: a tool watches
+// it.
+keel_status_t amdgpu_queue_describe(hsa_queue_t *queue, uint32_t room,
+                                    struct ring_queue_t *ring) KEEL_MUST_USE;
+// That the rings of queues lie in the GPU's own memory, or in the host's, as wanted.
+// KEEL_UNSUPPORTED.
+keel_status_t amdgpu_rings_check(amdgpu_device_t *device, bool wanted) KEEL_MUST_USE;
+
 // queue.c
 keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_options_t *options,
                                   keel_queue_t **queue);
 void amdgpu_queue_destroy(keel_queue_t *queue);
-// Until the packet of a signal has ended. False: the device has failed, and it may never end.
-bool amdgpu_signal_await(amdgpu_device_t *device, hsa_signal_t signal);
 // A signal for the run, before its first packet.
 keel_status_t amdgpu_signal_need(amdgpu_run_t *run) KEEL_MUST_USE;
 void amdgpu_signals_destroy(amdgpu_device_t *device);
@@ -292,19 +322,11 @@ void amdgpu_signals_destroy(amdgpu_device_t *device);
 void amdgpu_late_keep(amdgpu_device_t *device, block_t *list);
 // The run is over: gives back what it has.
 void amdgpu_run_finish(run_t *run);
-// Writes a packet of 64 bytes: `header` is its first four. Returns its number.
-uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const void *packet,
-                             uint32_t header);
 // Writes the last packet and tells the GPU, if there are any; the run waits for it.
 void amdgpu_commit(run_t *run);
 // The packets have ended: takes back what they needed.
 void amdgpu_settle(run_t *run);
 uint64_t amdgpu_worker(void *device); // the thread's work
-
-// ring.c
-// That the rings of queues lie in the GPU's own memory, or in the host's, as wanted.
-// KEEL_UNSUPPORTED.
-keel_status_t amdgpu_rings_check(amdgpu_device_t *device, bool wanted) KEEL_MUST_USE;
 
 // run.c
 void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
@@ -393,9 +415,6 @@ keel_status_t amdgpu_variable_find(amdgpu_device_t *device, hsa_executable_t exe
 // trace.c
 // Whether the device is traced; before its first queue.
 void amdgpu_trace_open(amdgpu_device_t *device);
-// An HSA queue of a GPU, for packets of several threads.
-keel_status_t amdgpu_ring_make(amdgpu_device_t *device, uint32_t node, uint32_t size,
-                               hsa_queue_t **queue) KEEL_MUST_USE;
 // Packets of the run are made for a command from here on; NULL: for none.
 void amdgpu_stamps_of(amdgpu_run_t *run, const keel_command_t *command,
                       const keel_cmd_execute_t *execute);
@@ -428,14 +447,6 @@ void amdgpu_fault_forget(amdgpu_device_t *device);
 hsa_status_t amdgpu_fault(const hsa_amd_event_t *event, void *symbols);
 
 // lost.c
-// Has the device's thread end the device. `cause` is consumed.
-void amdgpu_device_fail(amdgpu_device_t *device, keel_status_t cause);
-// A queue has failed.
-void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device);
-// Destroys a queue that amdgpu_ring_make has made. Not on a thread of HSA's.
-void amdgpu_ring_destroy(amdgpu_device_t *device, hsa_queue_t *queue);
-// Why the device has ended, as a new reference; NULL: it has not.
-keel_status_t amdgpu_lost_cause(amdgpu_device_t *device);
 // Ends the device if that was said. The device's thread.
 void amdgpu_lose(amdgpu_device_t *device);
 

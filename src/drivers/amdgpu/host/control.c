@@ -9,42 +9,10 @@
 #include "drivers/amdgpu/host/scheduler.h"
 
 enum {
-    CONTROL = 64,  // packets of its queue: two ticks, one that tells and one that
-                   // amdgpu_control_drain waits for are all there are
-    HEAD = 64,     // bytes in front of what is shared: the arguments of a tick
-    HARDWARE = -1, // kind of a doorbell that is a word of the hardware's
+    CONTROL = 64, // packets of its queue: two ticks, one that tells and one that
+                  // amdgpu_control_drain waits for are all there are
+    HEAD = 64,    // bytes in front of what is shared: the arguments of a tick
 };
-
-// What HSA keeps behind the handles, as amd_hsa_queue.h and amd_hsa_signal.h have it.
-enum { QUEUE_WRITE = 56, SIGNAL_KIND = 0, SIGNAL_DOORBELL = 8 };
-
-static uint64_t word_at(uint64_t address, uint64_t offset)
-{
-    return *(const uint64_t *)(uintptr_t)(address + offset);
-}
-
-// A tool that watches the queue takes the place of its doorbell: then only HSA's functions will do.
-bool amdgpu_queue_is_watched(const hsa_queue_t *queue)
-{
-    return (int64_t)word_at(queue->doorbell_signal.handle, SIGNAL_KIND) != HARDWARE;
-}
-
-keel_status_t amdgpu_queue_describe(hsa_queue_t *queue, uint32_t room, ring_queue_t *ring)
-{
-    uint64_t doorbell = queue->doorbell_signal.handle;
-    if (amdgpu_queue_is_watched(queue))
-        return KEEL_ERROR(KEEL_UNSUPPORTED,
-                          "the GPU cannot schedule: the doorbells are not the hardware's own; a "
-                          "tool watches the queues, or the GPU is too old");
-    *ring = (ring_queue_t){
-        .packets = (uintptr_t)queue->base_address,
-        .mask = queue->size - 1,
-        .write = (uintptr_t)queue + QUEUE_WRITE,
-        .doorbell = word_at(doorbell, SIGNAL_DOORBELL),
-        .room = room,
-    };
-    return NULL;
-}
 
 static bool is_closing(amdgpu_scheduler_t *s)
 {

@@ -14,13 +14,6 @@ bool amdgpu_pool_is_reached(const hsa_symbols_t *hsa, hsa_agent_t gpu, hsa_amd_m
     return access != HSA_AMD_MEMORY_POOL_ACCESS_NEVER_ALLOWED;
 }
 
-bool amdgpu_device_has(const amdgpu_device_t *device, hsa_agent_t gpu)
-{
-    for (uint32_t i = 0; i < device->node_count; i++)
-        if (device->agents[i].handle == gpu.handle) return true;
-    return false;
-}
-
 static keel_status_t pair_check(const amdgpu_device_t *device, uint32_t a, uint32_t b)
 {
     const amdgpu_node_t *first = &device->nodes[a], *second = &device->nodes[b];

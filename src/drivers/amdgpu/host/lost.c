@@ -8,59 +8,6 @@
 #include "drivers/amdgpu/host/scheduler.h"
 #include "kit/submission.h"
 
-void amdgpu_device_fail(amdgpu_device_t *device, keel_status_t cause)
-{
-    keel_status_t none = NULL, lost = status_as(cause, KEEL_DEVICE_LOST);
-    if (atomic_compare_exchange_strong(&device->failed, &none, lost))
-        helper_wake(&device->runs.worker);
-    else
-        keel_status_release(lost);
-}
-
-// On a thread of HSA's, which also calls the handlers.
-void amdgpu_queue_failed(hsa_status_t status, hsa_queue_t *queue, void *device)
-{
-    amdgpu_device_t *d = device;
-    (void)queue;
-    amdgpu_device_fail(d, hsa_status_make(d->hsa, status, "a queue of the GPU"));
-}
-
-static bool callback_comes(hsa_signal_value_t value, void *came)
-{
-    (void)value;
-    // release: pairs with callbacks_pass, whose memory this is.
-    atomic_store_explicit((_Atomic bool *)came, true, memory_order_release);
-    return false; // it is not to be called again
-}
-
-// Until the thread of HSA's that calls back has left what it was in. If there is no memory for
-// that, it is taken to have.
-static void callbacks_pass(const hsa_symbols_t *hsa)
-{
-    _Atomic bool came = false;
-    hsa_signal_t now;
-    if (hsa->hsa_signal_create(0, 0, NULL, &now) != HSA_STATUS_SUCCESS) return;
-    bool comes = hsa->hsa_amd_signal_async_handler(now, HSA_SIGNAL_CONDITION_LT, 1, callback_comes,
-                                                   &came) == HSA_STATUS_SUCCESS;
-    while (comes && !atomic_load_explicit(&came, memory_order_acquire)) sched_yield();
-    hsa->hsa_signal_destroy(now);
-}
-
-void amdgpu_ring_destroy(amdgpu_device_t *device, hsa_queue_t *queue)
-{
-    // HSA's last word on a queue that has failed goes into a signal, behind amdgpu_queue_failed.
-    // hsa_queue_destroy writes there, too, and waits for an answer. If it covers that word, it
-    // never returns.
-    if (atomic_load(&device->failed)) callbacks_pass(device->hsa);
-    device->hsa->hsa_queue_destroy(queue);
-}
-
-keel_status_t amdgpu_lost_cause(amdgpu_device_t *device)
-{
-    keel_status_t ended = atomic_load(&device->base.ended), failed = atomic_load(&device->failed);
-    return failed ? keel_status_retain(ended ? ended : failed) : NULL;
-}
-
 // The oldest submission of the queue whose packets are in its ring; 0: none are.
 static uint64_t flight_first(amdgpu_device_t *device, const keel_queue_t *queue)
 {

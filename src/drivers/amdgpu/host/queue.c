@@ -2,9 +2,6 @@
 // HSA queues. A run writes up to AMDGPU_SEGMENT packets into the ring, the last of them a barrier
 // whose signal tells when all have ended. Only so many runs write at a time as there is room for,
 // so there is always room in the ring.
-#include <sched.h>
-#include <string.h>
-
 #include "base/clock.h"
 #include "base/memory.h"
 #include "base/status.h"
@@ -62,33 +59,6 @@ void amdgpu_queue_destroy(keel_queue_t *queue)
         amdgpu_scheduler_forget(q);
     }
     mem_free(q);
-}
-
-uint64_t amdgpu_packet_write(const hsa_symbols_t *hsa, hsa_queue_t *queue, const void *packet,
-                             uint32_t header)
-{
-    enum { PACKET = 64 };
-    uint64_t number = hsa->hsa_queue_add_write_index_relaxed(queue, 1);
-    unsigned char *at =
-        (unsigned char *)queue->base_address + (number & (queue->size - 1)) * PACKET;
-    // The packet that was here has ended long ago; the index may still be on its way.
-    while (number - hsa->hsa_queue_load_read_index_scacquire(queue) >= queue->size) sched_yield();
-    memcpy(at + sizeof header, (const unsigned char *)packet + sizeof header,
-           PACKET - sizeof header);
-    // The processor may combine writes to a GPU's memory, and send the header first.
-    if (hsa->rings_local) __atomic_thread_fence(__ATOMIC_SEQ_CST);
-    // release: pairs with the packet processor, which reads the rest when the header is valid.
-    __atomic_store_n((uint32_t *)(void *)at, header, __ATOMIC_RELEASE);
-    return number;
-}
-
-bool amdgpu_signal_await(amdgpu_device_t *device, hsa_signal_t signal)
-{
-    enum { WAIT = 100000000 }; // then it looks whether the device has failed
-    while (device->hsa->hsa_signal_wait_scacquire(signal, HSA_SIGNAL_CONDITION_LT, 1, WAIT,
-                                                  HSA_WAIT_STATE_BLOCKED) > 0)
-        if (atomic_load(&device->failed)) return false;
-    return true;
 }
 
 keel_status_t amdgpu_signal_need(amdgpu_run_t *run)

@@ -76,13 +76,6 @@ typedef struct amdgpu_scheduler_t {
 } amdgpu_scheduler_t;
 
 // control.c
-// Whether a tool stands between the queue and the hardware; or the GPU is too old for a doorbell
-// that the GPU itself could ring.
-bool amdgpu_queue_is_watched(const hsa_queue_t *queue);
-// How packets are written into a queue without HSA's functions. KEEL_UNSUPPORTED: a tool watches
-// it.
-keel_status_t amdgpu_queue_describe(hsa_queue_t *queue, uint32_t room,
-                                    ring_queue_t *ring) KEEL_MUST_USE;
 keel_status_t amdgpu_control_start(amdgpu_control_t *control) KEEL_MUST_USE;
 // Until the last packet of a queue, NULL: of its own, has ended.
 void amdgpu_control_drain(amdgpu_control_t *control, hsa_queue_t *queue);

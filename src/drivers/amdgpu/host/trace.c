@@ -47,23 +47,6 @@ void amdgpu_trace_open(amdgpu_device_t *device)
     trace_queues_leave(false);
 }
 
-keel_status_t amdgpu_ring_make(amdgpu_device_t *device, uint32_t node, uint32_t size,
-                               hsa_queue_t **queue)
-{
-    const hsa_symbols_t *hsa = device->hsa;
-    if (device->traced) trace_queues_leave(true);
-    keel_status_t status =
-        HSA_CALL(hsa, hsa_queue_create, device->agents[node], size, HSA_QUEUE_TYPE_MULTI,
-                 amdgpu_queue_failed, device, UINT32_MAX, UINT32_MAX, queue);
-    if (device->traced) trace_queues_leave(false);
-    if (status || !device->traced) return status;
-    status = HSA_CALL(hsa, hsa_amd_profiling_set_profiler_enabled, *queue, 1);
-    if (!status) return NULL;
-    amdgpu_ring_destroy(device, *queue);
-    *queue = NULL;
-    return status;
-}
-
 static uint64_t boot_ns(const amdgpu_device_t *device, uint32_t node, uint64_t ticks)
 {
     uint64_t time = 0, hertz = device->system_hertz;
