@@ -6,7 +6,8 @@
 //     chunk.c       blocks of memory for the driver itself
 //     device.c      which GPUs a device has, and whether it has failed
 //     ring.c        HSA queues: their rings, and packets in there
-//     queue.c       Keel's queues: runs that have room in the ring, and their completion
+//     flight.c      runs whose packets are in a ring, and their completion
+//     queue.c       Keel's queues, and who goes on with what is submitted to them
 //     run.c         a submission: what becomes of each command
 //     issue.c       commands as packets; dispatch.c: kernels and their arguments
 //     peek.c        words of the device's memory that the host must know
@@ -14,7 +15,8 @@
 //     across.c      copies to and from memory of other devices
 //     share.c       memory by descriptors, and HSA's own objects
 //     trace.c       what the GPU did, for a trace
-//     lost.c        the end of a device whose queue has failed; fault.c: memory faults
+//     worker.c      the device's thread, and the end of a device whose queue has failed
+//     fault.c       memory faults
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
 
@@ -315,6 +317,9 @@ keel_status_t amdgpu_rings_check(amdgpu_device_t *device, bool wanted) KEEL_MUST
 keel_status_t amdgpu_queue_create(keel_device_t *device, const keel_queue_options_t *options,
                                   keel_queue_t **queue);
 void amdgpu_queue_destroy(keel_queue_t *queue);
+void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
+
+// flight.c
 // A signal for the run, before its first packet.
 keel_status_t amdgpu_signal_need(amdgpu_run_t *run) KEEL_MUST_USE;
 void amdgpu_signals_destroy(amdgpu_device_t *device);
@@ -326,10 +331,15 @@ void amdgpu_run_finish(run_t *run);
 void amdgpu_commit(run_t *run);
 // The packets have ended: takes back what they needed.
 void amdgpu_settle(run_t *run);
-uint64_t amdgpu_worker(void *device); // the thread's work
+// Ends those that have ended and that HSA does not watch. True: there are some to look for again.
+// The device's thread.
+bool amdgpu_flights_look(amdgpu_device_t *device);
+// The oldest submission of the queue whose packets are in its ring; 0: none are.
+uint64_t amdgpu_flight_first(amdgpu_device_t *device, const keel_queue_t *queue);
+// The device is lost: the host ends what is in its rings.
+void amdgpu_flights_end(amdgpu_device_t *device);
 
 // run.c
-void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission);
 extern const run_ops_t amdgpu_run_ops;
 void amdgpu_host_start(keel_submission_t *submission); // the host walks over it; the waits are over
 
@@ -446,8 +456,7 @@ void amdgpu_fault_forget(amdgpu_device_t *device);
 // HSA tells of a fault; on a thread of HSA's.
 hsa_status_t amdgpu_fault(const hsa_amd_event_t *event, void *symbols);
 
-// lost.c
-// Ends the device if that was said. The device's thread.
-void amdgpu_lose(amdgpu_device_t *device);
+// worker.c
+uint64_t amdgpu_worker(void *device); // the work of the device's thread
 
 #endif

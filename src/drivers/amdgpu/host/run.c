@@ -2,8 +2,8 @@
 // What becomes of the commands of a run: what the GPU does becomes packets. kit/run.c
 // walks over them, and does what is the host's.
 #include "base/status.h"
-#include "drivers/amdgpu/host/scheduler.h"
-#include "kit/submission.h"
+#include "drivers/amdgpu/host/amdgpu.h"
+#include "kit/command.h"
 
 static bool is_for_gpu(uint32_t kind)
 {
@@ -94,24 +94,4 @@ void amdgpu_host_start(keel_submission_t *submission)
 {
     run_start(&amdgpu_device(submission->queue->device)->runs,
               &amdgpu_queue(submission->queue)->runs, submission);
-}
-
-// Who waits on the GPU is found by amdgpu_behind_find: deallocas may, too.
-static void wait_early(keel_submission_t *submission, void (*start)(keel_submission_t *))
-{
-    if (submission->linked) // for a point of its own queue
-        submission_wait(submission, start);
-    else if (submission_wait_early(submission, start))
-        submission_later(submission, start);
-}
-
-void amdgpu_queue_submit(keel_queue_t *queue, keel_submission_t *submission)
-{
-    (void)queue;
-    if (amdgpu_record_suits(submission))
-        wait_early(submission, amdgpu_record_start);
-    else if (amdgpu_request_suits(submission))
-        wait_early(submission, amdgpu_request_start);
-    else
-        submission_wait(submission, amdgpu_host_start);
 }

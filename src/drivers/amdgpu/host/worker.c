@@ -1,24 +1,13 @@
 // SPDX-License-Identifier: Apache-2.0
-// The end of a device: one of its queues has failed. HSA then stops that queue, and packets of it
-// never end. So all queues are stopped, and the signals of what is in them are set by the host:
-// their handlers are called, and the runs end with the failure.
+// The device's thread. It goes on with what has ended on the GPU, and ends the device when one of
+// its queues has failed: HSA then stops that queue, and packets of it never end. So all queues are
+// stopped, and the signals of what is in them are set by the host: their handlers are called, and
+// the runs end with the failure.
 #include <sched.h>
 
-#include "base/status.h"
+#include "base/clock.h"
 #include "drivers/amdgpu/host/scheduler.h"
 #include "kit/submission.h"
-
-// The oldest submission of the queue whose packets are in its ring; 0: none are.
-static uint64_t flight_first(amdgpu_device_t *device, const keel_queue_t *queue)
-{
-    uint64_t first = 0;
-    lock_enter(&device->lock);
-    for (const amdgpu_run_t *run = device->flights; run; run = run->flight.next)
-        if (run->base.submission.queue == queue && (!first || run->base.submission.id < first))
-            first = run->base.submission.id;
-    lock_leave(&device->lock);
-    return first;
-}
 
 // Which queue went wrong HSA may not tell: so this tells where each of them was.
 static keel_status_t lost_explain(amdgpu_device_t *device, keel_status_t cause)
@@ -27,7 +16,7 @@ static keel_status_t lost_explain(amdgpu_device_t *device, keel_status_t cause)
     submission_names_t waiting = {.words = "waiting: "};
     keel_queue_t *queue = NULL;
     while ((queue = device_next_queue(&device->base, queue))) {
-        uint64_t id = flight_first(device, queue);
+        uint64_t id = amdgpu_flight_first(device, queue);
         submission_names_t *names = id ? &there : &waiting;
         if (!id) id = submission_first(queue);
         if (id) submission_names_add(names, queue, id);
@@ -46,14 +35,6 @@ static void queues_stop(amdgpu_device_t *device)
     amdgpu_side_inactivate(device);
 }
 
-static void flights_end(amdgpu_device_t *device)
-{
-    lock_enter(&device->lock);
-    for (const amdgpu_run_t *run = device->flights; run; run = run->flight.next)
-        device->hsa->hsa_signal_store_screlease(run->signal, 0);
-    lock_leave(&device->lock);
-}
-
 // The device's thread is in here, and no other goes on with runs.
 static void device_settle(keel_device_t *base)
 {
@@ -61,18 +42,30 @@ static void device_settle(keel_device_t *base)
     queues_stop(device);
     amdgpu_scheduler_lost(device);
     do {
-        flights_end(device); // also of those that were written since
+        amdgpu_flights_end(device); // also of those that were written since
         amdgpu_worker(device);
         sched_yield(); // until HSA has called the handlers
     } while (atomic_load(&device->runs.handlers));
     amdgpu_worker(device);
 }
 
-void amdgpu_lose(amdgpu_device_t *device)
+static void lose(amdgpu_device_t *device)
 {
     keel_status_t failed = atomic_load(&device->failed);
     if (!failed || device->losing) return;
     device->losing = true;
     keel_device_lose(&device->base, lost_explain(device, keel_status_retain(failed)),
                      device_settle);
+}
+
+uint64_t amdgpu_worker(void *device)
+{
+    if (!atomic_load(&amdgpu_device(device)->whole)) return KEEL_FOREVER; // a queue failed at once
+    lose(device);
+    runs_work(&amdgpu_device(device)->runs);
+    // The GPU does not know who waits for the queue's own points, so the host looks for the ends.
+    enum { LOOK_NS = 1000000 };
+    bool looks = amdgpu_flights_look(device);
+    looks |= amdgpu_scheduler_work(device);
+    return looks ? clock_deadline(LOOK_NS) : KEEL_FOREVER;
 }
