@@ -9,9 +9,11 @@
 //     flight.c      runs whose packets are in a ring, and their completion
 //     queue.c       Keel's queues, and who goes on with what is submitted to them
 //     run.c         a submission: what becomes of each command
-//     issue.c       commands as packets; dispatch.c: kernels and their arguments
+//     launch.c      kernels as packets
+//     issue.c       commands as kernels; dispatch.c: kernels and their arguments
 //     peek.c        words of the device's memory that the host must know
 //     executable.c  code objects; builtin.c: the driver's own kernels
+//     clock.c       the clock of the GPU
 //     across.c      copies to and from memory of other devices
 //     share.c       memory by descriptors, and HSA's own objects
 //     trace.c       what the GPU did, for a trace
@@ -214,6 +216,14 @@ static inline uint32_t amdgpu_run_node(const amdgpu_run_t *run)
     return run->base.submission.queue->info.node;
 }
 
+// Memory that packets of the run read, which both see, until they have ended.
+KEEL_MUST_USE static inline keel_status_t amdgpu_run_piece(amdgpu_run_t *run, uint64_t size,
+                                                           void **data, uint64_t *address)
+{
+    return blocks_piece(&amdgpu_run_device(run)->blocks, NULL, &run->blocks, size ? size : 1, data,
+                        address);
+}
+
 static inline uint64_t amdgpu_kernel_object(const amdgpu_kernel_t *kernel, uint32_t node)
 {
     return node ? kernel->others[node - 1] : kernel->object;
@@ -343,20 +353,7 @@ void amdgpu_flights_end(amdgpu_device_t *device);
 extern const run_ops_t amdgpu_run_ops;
 void amdgpu_host_start(keel_submission_t *submission); // the host walks over it; the waits are over
 
-// issue.c
-// A command that the GPU does, for a run that has room for a packet.
-keel_status_t amdgpu_issue(amdgpu_run_t *run, const keel_command_t *command,
-                           const keel_cmd_execute_t *execute) KEEL_MUST_USE;
-keel_status_t amdgpu_issue_copy(amdgpu_run_t *run, const bound_copy_t *copy) KEEL_MUST_USE;
-// A kernel with `size` bytes of arguments, for which it has a copy made.
-typedef struct amdgpu_launch_t {
-    const amdgpu_kernel_t *kernel;
-    uint32_t groups[3], group_size[3];
-    uint32_t local; // bytes of memory of a workgroup, in all
-    const void *arguments;
-    uint32_t size;
-} amdgpu_launch_t;
-keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch) KEEL_MUST_USE;
+// launch.c
 // The scopes of a packet's fences, in its header. docs/amdgpu.md says which packet needs which.
 enum {
     AMDGPU_ACQUIRE = 3 << HSA_PACKET_HEADER_SCACQUIRE_FENCE_SCOPE, // the bits
@@ -366,10 +363,26 @@ enum {
     AMDGPU_RELEASE_AGENT = HSA_FENCE_SCOPE_AGENT << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
     AMDGPU_RELEASE_SYSTEM = HSA_FENCE_SCOPE_SYSTEM << HSA_PACKET_HEADER_SCRELEASE_FENCE_SCOPE,
 };
+// A kernel with `size` bytes of arguments, for which it has a copy made.
+typedef struct amdgpu_launch_t {
+    const amdgpu_kernel_t *kernel;
+    uint32_t groups[3], group_size[3];
+    uint32_t local; // bytes of memory of a workgroup, in all
+    const void *arguments;
+    uint32_t size;
+} amdgpu_launch_t;
 // The packet of a launch whose arguments lie at an address; the header has the fences, and no
 // barrier.
 void amdgpu_packet_make(const amdgpu_launch_t *launch, uint64_t arguments, uint32_t fences,
                         hsa_kernel_dispatch_packet_t *packet);
+// Writes its packet, for a run that has room for one.
+keel_status_t amdgpu_launch(amdgpu_run_t *run, const amdgpu_launch_t *launch) KEEL_MUST_USE;
+
+// issue.c
+// A command that the GPU does, for a run that has room for a packet.
+keel_status_t amdgpu_issue(amdgpu_run_t *run, const keel_command_t *command,
+                           const keel_cmd_execute_t *execute) KEEL_MUST_USE;
+keel_status_t amdgpu_issue_copy(amdgpu_run_t *run, const bound_copy_t *copy) KEEL_MUST_USE;
 
 // dispatch.c
 // That HSA can count the work-items.
@@ -398,6 +411,8 @@ keel_status_t amdgpu_builtins_load(amdgpu_device_t *device) KEEL_MUST_USE;
 keel_status_t amdgpu_library_load(amdgpu_device_t *device, const void *data,
                                   size_t size) KEEL_MUST_USE;
 void amdgpu_builtins_unload(amdgpu_device_t *device);
+
+// clock.c
 keel_status_t amdgpu_device_clock(keel_device_t *device, uint64_t *now_ns);
 // Has the GPU take no more packets of what is beside the queues: the device is lost.
 void amdgpu_side_inactivate(amdgpu_device_t *device);

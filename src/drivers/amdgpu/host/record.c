@@ -140,8 +140,7 @@ bool amdgpu_request_suits(const keel_submission_t *submission)
 static keel_status_t piece(amdgpu_run_t *run, uint64_t size, void **data)
 {
     uint64_t address;
-    return blocks_piece(&amdgpu_run_device(run)->blocks, NULL, &run->blocks, size ? size : 1, data,
-                        &address);
+    return amdgpu_run_piece(run, size, data, &address);
 }
 
 // What the steps of a record need together.
