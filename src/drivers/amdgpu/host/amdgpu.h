@@ -16,7 +16,7 @@
 //     clock.c       the clock of the GPU
 //     across.c      copies to and from memory of other devices
 //     share.c       memory by descriptors, and HSA's own objects
-//     trace.c       what the GPU did, for a trace
+//     stamp.c       when packets ran, for a trace
 //     worker.c      the device's thread, and the end of a device whose queue has failed
 //     fault.c       memory faults
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_AMDGPU_H_
@@ -94,7 +94,7 @@ typedef struct amdgpu_kernel_t {
 } amdgpu_kernel_t;
 
 typedef struct amdgpu_run_t amdgpu_run_t;
-typedef struct amdgpu_stamp_t amdgpu_stamp_t;         // trace.c
+typedef struct amdgpu_stamp_t amdgpu_stamp_t;         // stamp.c
 typedef struct amdgpu_scheduler_t amdgpu_scheduler_t; // scheduler.h
 
 typedef struct amdgpu_device_t amdgpu_device_t;
@@ -437,7 +437,7 @@ keel_status_t amdgpu_kernel_find(amdgpu_device_t *device, hsa_executable_t execu
 keel_status_t amdgpu_variable_find(amdgpu_device_t *device, hsa_executable_t executable,
                                    const char *name, uint64_t *address) KEEL_MUST_USE;
 
-// trace.c
+// stamp.c
 // Whether the device is traced; before its first queue.
 void amdgpu_trace_open(amdgpu_device_t *device);
 // Packets of the run are made for a command from here on; NULL: for none.

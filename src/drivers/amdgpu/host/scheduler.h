@@ -3,6 +3,7 @@
 //
 //     control.c     the queue and memory of one, and what it tells
 //     scheduler.c   what all share: queues, cells; cancelling, and the end of the device
+//     trace.c       what the GPU did by itself, for a trace
 //     cause.c       why something failed, by numbers
 //     record.c      submissions as records
 //     program.c     recordings as programs; compile.c: their commands

@@ -1,89 +1,24 @@
 // SPDX-License-Identifier: Apache-2.0
-// What the GPU did, for a trace. Packets of a traced device have a completion signal each, in which
-// the packet processor writes when they began and ended: a slot of the trace ring where the GPU
-// schedules (device/ring.h), and a piece of the run's memory where the host does. HSA converts
-// these times to the host's.
-#include <sched.h>
+// What the GPU did by itself, for a trace: it tells that in slots of a trace ring (device/ring.h),
+// one for each scheduler.
 #include <stdio.h>
 #include <string.h>
 
-#include "base/clock.h"
 #include "base/log.h"
 #include "base/status.h"
-#include "drivers/amdgpu/device/ring.h"
 #include "drivers/amdgpu/host/scheduler.h"
-#include "kit/submission.h"
-#include "kit/traced.h"
+#include "drivers/amdgpu/host/stamp.h"
 #include "trace/captured.h"
 
 enum {
     RING_HEAD = sizeof(trace_ring_t), // bytes in front of the slots: the ring itself
     RING_TAKEN = RING_TEXT_END + 1,   // the kind of a slot that was recorded
-    NS_PER_S = 1000000000,
 };
 
 static const char *const zones[RING_ZONE_COUNT] = {"keel_tick", "keel_advance"};
 static const char *const values[RING_VALUE_COUNT] = {"submissions"};
 static const char *const messages[RING_MESSAGE_COUNT] = {
     "a submission waits for room in its queue, packets", "a command cannot be issued, fault"};
-
-// A command that the host has made a packet of.
-struct amdgpu_stamp_t {
-    ring_slot_t slot;
-    amdgpu_stamp_t *older;
-    const keel_command_t *command;
-    const keel_cmd_execute_t *execute;
-    uint32_t part; // of the command's packets
-};
-
-void amdgpu_trace_open(amdgpu_device_t *device)
-{
-    uint64_t hertz = 0;
-    if (!trace_is_on()) return;
-    device->hsa->hsa_system_get_info(HSA_SYSTEM_INFO_TIMESTAMP_FREQUENCY, &hertz);
-    device->system_hertz = hertz ? hertz : NS_PER_S;
-    // Without that libkeeltrace.so sees the packets, and records them.
-    device->traced = trace_queues_leave(true);
-    trace_queues_leave(false);
-}
-
-static uint64_t boot_ns(const amdgpu_device_t *device, uint32_t node, uint64_t ticks)
-{
-    uint64_t time = 0, hertz = device->system_hertz;
-    device->hsa->hsa_amd_profiling_convert_tick_to_system_domain(device->agents[node], ticks,
-                                                                 &time);
-    return hertz == NS_PER_S ? time : time / hertz * NS_PER_S + time % hertz * NS_PER_S / hertz;
-}
-
-static _Atomic uint32_t *kernel_name(const keel_command_t *command)
-{
-    const keel_cmd_dispatch_t *dispatch = (const void *)command;
-    if (command->kind != KEEL_CMD_DISPATCH) return NULL;
-    return &((amdgpu_kernel_t *)(uintptr_t)dispatch->kernel)->traced;
-}
-
-// A command of a run has ended, or one of its packets. The first one has all the bytes.
-static void command_record(const amdgpu_run_t *run, const keel_command_t *command,
-                           const keel_cmd_execute_t *execute, uint32_t packet,
-                           const ring_slot_t *slot)
-{
-    const amdgpu_device_t *device = amdgpu_run_device(run);
-    const keel_submission_t *submission = &run->base.submission;
-    uint32_t node = amdgpu_run_node(run);
-    trace_part_t part = traced_part(execute ? execute->recording->commands : &submission->commands,
-                                    command, kernel_name(command));
-    part.first = packet;
-    if (part.op == TRACE_OP_COPY)
-        part.count = packet ? 0 : traced_bytes(command, execute ? execute->bindings : NULL);
-    trace_part_boot(boot_ns(device, node, slot->start), boot_ns(device, node, slot->end),
-                    submission_traced(submission), part);
-}
-
-// Sets a slot back to what the GPU expects.
-static void slot_reset(ring_slot_t *slot)
-{
-    *slot = (ring_slot_t){.signal = RING_SIGNAL, .open = 1};
-}
 
 void amdgpu_trace_start(amdgpu_control_t *control)
 {
@@ -100,7 +35,7 @@ void amdgpu_trace_start(amdgpu_control_t *control)
     }
     block_t *memory = control->ring_memory;
     ring_slot_t *slots = (ring_slot_t *)(void *)(memory->data + RING_HEAD);
-    for (uint64_t i = 0; i < count; i++) slot_reset(&slots[i]);
+    for (uint64_t i = 0; i < count; i++) amdgpu_slot_reset(&slots[i]);
     control->ring = (trace_ring_t *)(void *)memory->data;
     *control->ring = (trace_ring_t){
         .slots = memory->address + RING_HEAD, .mask = count - 1, .paused = trace_is_paused()};
@@ -112,12 +47,6 @@ static ring_slot_t *slot_at(const amdgpu_control_t *control, uint64_t number)
     trace_ring_t *ring = control->ring;
     ring_slot_t *slots = (ring_slot_t *)(void *)(control->ring_memory->data + RING_HEAD);
     return &slots[number & ring->mask];
-}
-
-static bool is_complete(ring_slot_t *slot)
-{
-    // acquire: pairs with who closed it, the GPU or its packet processor.
-    return !PROTOCOL_LOAD(&slot->open, __ATOMIC_ACQUIRE);
 }
 
 // A name of the scheduler's: "amdgpu://0: scheduler 0: NAME".
@@ -136,15 +65,16 @@ static void zone_record(amdgpu_control_t *control, const ring_slot_t *slot)
     snprintf(queue, sizeof queue, "scheduler %u", control->number);
     const trace_part_t part = {.name = trace_name(zones[slot->number]), .count = 1};
     const trace_work_t work = {trace_queue(&control->traced, device->base.name, queue, NULL), 0};
-    trace_part_boot(boot_ns(device, control->node, slot->start),
-                    boot_ns(device, control->node, slot->end), work, part);
+    trace_part_boot(amdgpu_boot_ns(device, control->node, slot->start),
+                    amdgpu_boot_ns(device, control->node, slot->end), work, part);
 }
 
 static void message_record(amdgpu_control_t *control, const ring_slot_t *slot)
 {
     char text[128];
     snprintf(text, sizeof text, "%s: %llu", messages[slot->number], (unsigned long long)slot->end);
-    trace_mark_boot(own_name(control, text), boot_ns(control->device, control->node, slot->start));
+    trace_mark_boot(own_name(control, text),
+                    amdgpu_boot_ns(control->device, control->node, slot->start));
 }
 
 // A text of several slots, up to `write`, once all are complete: how many that are; 0: not yet.
@@ -154,12 +84,13 @@ static uint64_t text_record(amdgpu_control_t *control, uint64_t number, uint64_t
     uint64_t count = 0;
     for (bool last = false; !last; count++) {
         ring_slot_t *slot = slot_at(control, number + count);
-        if (number + count == write || count == RING_TEXTS || !is_complete(slot)) return 0;
+        if (number + count == write || count == RING_TEXTS || !amdgpu_slot_is_complete(slot))
+            return 0;
         last = slot->kind == RING_TEXT_END;
         memcpy(text + count * RING_TEXT_SIZE, ((ring_text_t *)(void *)slot)->text, RING_TEXT_SIZE);
     }
     uint64_t start = slot_at(control, number)->start;
-    trace_mark_boot(own_name(control, text), boot_ns(control->device, control->node, start));
+    trace_mark_boot(own_name(control, text), amdgpu_boot_ns(control->device, control->node, start));
     return count;
 }
 
@@ -170,7 +101,7 @@ static void operation_record(const ring_slot_t *slot)
     const keel_cmd_execute_t *execute = amdgpu_record_execute(run, slot->step);
     const keel_commands_t *list =
         execute ? execute->recording->commands : &run->base.submission.commands;
-    command_record(run, keel_commands_at(list, slot->number), execute, 0, slot);
+    amdgpu_command_record(run, keel_commands_at(list, slot->number), execute, 0, slot);
 }
 
 // Records what stands at a number, if it is complete; returns how many slots to go on.
@@ -178,14 +109,15 @@ static uint64_t slot_record(amdgpu_control_t *control, uint64_t number, uint64_t
 {
     ring_slot_t *slot = slot_at(control, number);
     uint64_t count = 1;
-    if (!is_complete(slot)) return 1;
+    if (!amdgpu_slot_is_complete(slot)) return 1;
     switch (slot->kind) {
     case RING_OPERATION: operation_record(slot); break;
     case RING_ZONE: zone_record(control, slot); break;
     case RING_MESSAGE: message_record(control, slot); break;
     case RING_VALUE:
         trace_count_boot(own_name(control, values[slot->number]),
-                         boot_ns(control->device, control->node, slot->start), (double)slot->end);
+                         amdgpu_boot_ns(control->device, control->node, slot->start),
+                         (double)slot->end);
         break;
     case RING_TEXT:
     case RING_TEXT_END: count = slot->step ? 0 : text_record(control, number, write); break;
@@ -225,7 +157,7 @@ void amdgpu_trace_flush(amdgpu_control_t *control)
     uint64_t write = PROTOCOL_LOAD(&ring->write, __ATOMIC_ACQUIRE), read = ring->read;
     for (uint64_t n = read; n < write;) n += slot_record(control, n, write);
     for (; read != write && slot_at(control, read)->kind == RING_TAKEN; read++)
-        slot_reset(slot_at(control, read));
+        amdgpu_slot_reset(slot_at(control, read));
     // release: pairs with who takes slots.
     PROTOCOL_STORE(&ring->read, read, __ATOMIC_RELEASE);
     dropped_count(control);
@@ -273,63 +205,4 @@ void amdgpu_trace_clear(amdgpu_control_t *control)
 {
     if (control->ring_memory) blocks_return(&control->device->blocks, control->ring_memory, true);
     control->ring_memory = NULL;
-}
-
-void amdgpu_stamp(amdgpu_run_t *run, hsa_kernel_dispatch_packet_t *packet)
-{
-    uint64_t address;
-    void *data;
-    if (!run->stamps.command) return;
-    keel_status_t status = blocks_piece(&amdgpu_run_device(run)->blocks, NULL, &run->blocks,
-                                        sizeof(amdgpu_stamp_t), &data, &address);
-    if (status) {
-        keel_status_release(status);
-        trace_lose_many(1);
-        return;
-    }
-    amdgpu_stamp_t *stamp = data;
-    slot_reset(&stamp->slot);
-    stamp->older = run->stamps.newest;
-    stamp->command = run->stamps.command;
-    stamp->execute = run->stamps.execute;
-    stamp->part = run->stamps.packets++;
-    run->stamps.newest = stamp;
-    packet->completion_signal.handle = address;
-}
-
-void amdgpu_stamps_of(amdgpu_run_t *run, const keel_command_t *command,
-                      const keel_cmd_execute_t *execute)
-{
-    bool traced = command && amdgpu_run_device(run)->traced && !trace_is_paused();
-    run->stamps.command = traced ? command : NULL;
-    run->stamps.execute = execute;
-    run->stamps.packets = 0;
-}
-
-// The end of the run may be seen before a stamp of it that is still to be written. False: it is
-// not, because the device is lost, or it is late beyond reason.
-static bool stamp_await(const amdgpu_device_t *device, amdgpu_stamp_t *stamp, uint64_t deadline)
-{
-    while (!is_complete(&stamp->slot)) {
-        if (atomic_load(&device->failed) || keel_now_ns() >= deadline) return false;
-        sched_yield();
-    }
-    return true;
-}
-
-bool amdgpu_stamps_record(amdgpu_run_t *run)
-{
-    enum { LATE_NS = 100000000 };
-    const amdgpu_device_t *device = amdgpu_run_device(run);
-    uint64_t deadline = run->stamps.newest ? clock_deadline(LATE_NS) : 0, lost = 0;
-    for (amdgpu_stamp_t *s = run->stamps.newest; s; s = s->older) {
-        if (stamp_await(device, s, deadline))
-            command_record(run, s->command, s->execute, s->part, &s->slot);
-        else
-            lost++;
-    }
-    // Of a lost device they may not have run.
-    if (lost && !atomic_load(&device->failed)) trace_lose_many(lost);
-    run->stamps.newest = NULL;
-    return !lost;
 }
