@@ -1,9 +1,11 @@
 // SPDX-License-Identifier: Apache-2.0
 // The driver of AMD's GPUs over HSA. docs/amdgpu.md says how the model maps to HSA's.
 //
-//     driver.c      finding and opening devices; agent.c: what HSA says of one; group.c: of several
-//     memory.c      buffers in HSA's pools, and memory of the application
-//     chunk.c       blocks of memory for the driver itself
+//     driver.c      finding and opening devices
+//     agent.c       what HSA says of a GPU; group.c: that several can be one device
+//     caps.c        what a device is and can
+//     memory.c      memory for the driver itself; chunk.c: what that is cut from
+//     buffer.c      buffers in HSA's pools, and imports; pages.c: memory of the application
 //     device.c      which GPUs a device has, and whether it has failed
 //     ring.c        HSA queues: their rings, and packets in there
 //     flight.c      runs whose packets are in a ring, and their completion
@@ -251,7 +253,15 @@ keel_status_t amdgpu_agent_find(const hsa_symbols_t *hsa, int ordinal, hsa_agent
 keel_status_t amdgpu_agents_count(const hsa_symbols_t *hsa, int *count) KEEL_MUST_USE;
 keel_status_t amdgpu_agent_memory(const hsa_symbols_t *hsa, hsa_agent_t gpu,
                                   hsa_amd_memory_pool_t *pool, uint64_t *size) KEEL_MUST_USE;
-// What HSA knows of memory, and the agents that may use it: a list for mem_free.
+// The pool of the host's memory where both write.
+keel_status_t amdgpu_agent_shared(const hsa_symbols_t *hsa, hsa_agent_t cpu,
+                                  hsa_amd_memory_pool_t *pool) KEEL_MUST_USE;
+// Whether a GPU comes to a pool of another one.
+bool amdgpu_pool_is_reached(const hsa_symbols_t *hsa, hsa_agent_t gpu, hsa_amd_memory_pool_t pool);
+// What HSA knows of memory.
+keel_status_t amdgpu_pointer_ask(const hsa_symbols_t *hsa, const void *memory,
+                                 hsa_amd_pointer_info_t *info) KEEL_MUST_USE;
+// The same, and the agents that may use it: a list for mem_free.
 keel_status_t amdgpu_agents_of(const hsa_symbols_t *hsa, uint64_t address,
                                hsa_amd_pointer_info_t *info, uint32_t *count,
                                hsa_agent_t **agents) KEEL_MUST_USE;
@@ -259,18 +269,21 @@ keel_status_t amdgpu_agents_of(const hsa_symbols_t *hsa, uint64_t address,
 enum { AMDGPU_TARGET = 64 };
 keel_status_t amdgpu_agent_target(const hsa_symbols_t *hsa, hsa_agent_t gpu,
                                   char target[AMDGPU_TARGET]) KEEL_MUST_USE;
-// Fills in pools, clock, information and capabilities of a device whose agents are known.
-keel_status_t amdgpu_agent_read(amdgpu_device_t *device) KEEL_MUST_USE;
 
 // group.c
 // That the GPUs of a device can be one: each runs the same code, and uses the memory of the others.
+// Fills in their pools.
 keel_status_t amdgpu_group_check(amdgpu_device_t *device) KEEL_MUST_USE;
-// What holds for all of them, behind what was read of the first.
-keel_status_t amdgpu_group_read(amdgpu_device_t *device) KEEL_MUST_USE;
-// Whether a GPU comes to a pool of another one.
-bool amdgpu_pool_is_reached(const hsa_symbols_t *hsa, hsa_agent_t gpu, hsa_amd_memory_pool_t pool);
+
+// caps.c
+// Fills in clock, information and capabilities of a device whose GPUs and pools are known.
+keel_status_t amdgpu_caps_read(amdgpu_device_t *device) KEEL_MUST_USE;
 
 // chunk.c
+// Memory of a pool, which all GPUs of the device may use.
+keel_status_t amdgpu_pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_t pool,
+                                   uint64_t size,
+                                   KEEL_AMDGPU_DEVICE_PTR void **memory) KEEL_MUST_USE;
 // Of blocks of these two sizes.
 void amdgpu_chunks_init(amdgpu_chunks_t *chunks, amdgpu_device_t *device,
                         hsa_amd_memory_pool_t pool, uint64_t small, uint64_t large);
@@ -284,20 +297,25 @@ void amdgpu_chunks_trim(amdgpu_chunks_t *chunks);
 void amdgpu_chunks_close(amdgpu_chunks_t *chunks);
 
 // memory.c
-// Memory of a pool, which all GPUs of the device may use.
-keel_status_t amdgpu_pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_t pool,
-                                   uint64_t size,
-                                   KEEL_AMDGPU_DEVICE_PTR void **memory) KEEL_MUST_USE;
+// Of a device whose GPUs, and their pools, are known.
+keel_status_t amdgpu_memory_start(amdgpu_device_t *device) KEEL_MUST_USE;
+// What is still taken goes when it comes back. Also after a failed start.
+void amdgpu_memory_close(amdgpu_device_t *device);
+// What the driver keeps of a pool for later goes back. Any thread.
+void amdgpu_memory_trim(amdgpu_device_t *device, hsa_amd_memory_pool_t pool);
+// Memory of a GPU's own.
+keel_status_t amdgpu_local_alloc(amdgpu_device_t *device, uint32_t node, uint64_t size,
+                                 uint64_t *address) KEEL_MUST_USE;
+void amdgpu_local_free(amdgpu_device_t *device, uint32_t node, uint64_t address, uint64_t size);
+
+// pages.c
+extern const pages_ops_t amdgpu_pages_ops;
+
+// buffer.c
 keel_status_t amdgpu_buffer_alloc(keel_buffer_t *buffer);
 void amdgpu_buffer_free(keel_buffer_t *buffer);
 keel_status_t amdgpu_buffer_import(keel_buffer_t *buffer);
 void amdgpu_buffer_forget(keel_buffer_t *buffer);
-// Memory of a GPU's own, for the driver itself.
-keel_status_t amdgpu_local_alloc(amdgpu_device_t *device, uint32_t node, uint64_t size,
-                                 uint64_t *address) KEEL_MUST_USE;
-void amdgpu_local_free(amdgpu_device_t *device, uint32_t node, uint64_t address, uint64_t size);
-extern const blocks_ops_t amdgpu_blocks_ops;
-extern const pages_ops_t amdgpu_pages_ops;
 
 // ring.c
 // An HSA queue of a GPU, for packets of several threads.

@@ -34,6 +34,18 @@ void amdgpu_chunks_init(amdgpu_chunks_t *chunks, amdgpu_device_t *device,
     if (granule) chunks->size = (USUAL + granule - 1) / granule * granule;
 }
 
+keel_status_t amdgpu_pool_allocate(amdgpu_device_t *device, hsa_amd_memory_pool_t pool,
+                                   uint64_t size, KEEL_AMDGPU_DEVICE_PTR void **memory)
+{
+    const hsa_symbols_t *hsa = device->hsa;
+    *memory = NULL;
+    KEEL_TRY(HSA_CALL(hsa, hsa_amd_memory_pool_allocate, pool, size, 0, memory));
+    keel_status_t status = HSA_CALL(hsa, hsa_amd_agents_allow_access, device->node_count,
+                                    device->agents, NULL, (void *)*memory);
+    if (status) hsa->hsa_amd_memory_pool_free((void *)*memory);
+    return status;
+}
+
 // All are free.
 static void blocks_free(const amdgpu_chunks_t *chunks, uint32_t bucket, amdgpu_chunk_t *chunk)
 {

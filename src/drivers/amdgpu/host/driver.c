@@ -84,9 +84,7 @@ static void amdgpu_device_close(keel_device_t *device)
     amdgpu_side_close(d);
     amdgpu_signals_destroy(d);
     amdgpu_builtins_unload(d);
-    blocks_destroy(&d->blocks);
-    amdgpu_chunks_close(&d->chunks);
-    for (uint32_t i = 0; i < d->node_count; i++) amdgpu_chunks_close(&d->nodes[i].chunks);
+    amdgpu_memory_close(d);
 }
 
 static void amdgpu_device_destroy(keel_device_t *device)
@@ -205,7 +203,6 @@ static keel_status_t device_start(amdgpu_device_t *device, const amdgpu_options_
     static _Atomic(keel_status_t) not_lost; // what a lost device has locked, HSA unlocks, too
     device->ops = amdgpu_ops;
     device->base.ops = &device->ops;
-    device->blocks = (blocks_t){.ops = &amdgpu_blocks_ops, .owner = device};
     device->modules = (cache_t){.class = &amdgpu_module_class, .owner = device};
     device->pages = (pages_user_t){
         .ops = &amdgpu_pages_ops,
@@ -221,7 +218,8 @@ static keel_status_t device_start(amdgpu_device_t *device, const amdgpu_options_
                                    &device->cpu));
     device->agent = device->agents[0];
     KEEL_TRY(amdgpu_group_check(device));
-    KEEL_TRY(amdgpu_agent_read(device));
+    KEEL_TRY(amdgpu_memory_start(device));
+    KEEL_TRY(amdgpu_caps_read(device));
     amdgpu_trace_open(device);
     KEEL_TRY(amdgpu_builtins_load(device));
     if (options->rings != RINGS_ANY)
