@@ -529,7 +529,9 @@ static void run_unlist(amdgpu_scheduler_t *s, const amdgpu_run_t *run)
     lock_leave(&s->runs_lock);
 }
 
-uint64_t amdgpu_cancel_number(amdgpu_run_t *run)
+// Why the record is to end before it begins, by the number of the cause; 0: it is not. Under the
+// scheduler's lock.
+static uint64_t cancel_number(amdgpu_run_t *run)
 {
     amdgpu_device_t *device = amdgpu_run_device(run);
     // seq_cst, as the lock and who ends the device: one of the two sees the other.
@@ -554,7 +556,7 @@ static bool record_submit(amdgpu_device_t *device, amdgpu_run_t *run)
     if (!lost) {
         amdgpu_trace_follow(control);
         run_list(run);
-        run->record->cancel = amdgpu_cancel_number(run);
+        run->record->cancel = cancel_number(run);
         PROTOCOL_ADD(&control->shared->live, 1, __ATOMIC_RELAXED); // before the GPU counts it down
         record_push(&control->shared->inbox, run->record);
     }
@@ -656,4 +658,26 @@ void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure)
         keel_status_release(cause);
     run_finish(run);
     submission_end(&run->base.submission, failure);
+}
+
+void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause)
+{
+    amdgpu_device_t *device = amdgpu_device(queue->device);
+    amdgpu_scheduler_t *s = device->scheduler;
+    amdgpu_control_t *control = amdgpu_control_of(queue);
+    bool some = false;
+    lock_enter(&s->lock);
+    for (amdgpu_run_t *run = s->runs; run; run = run->flight.next) {
+        if (run->base.submission.queue != queue) continue;
+        // One that is there stays: the GPU may have read it, and causes are swept by what records
+        // hold.
+        if (PROTOCOL_LOAD(&run->record->cancel, __ATOMIC_RELAXED)) continue;
+        uint64_t number = cancel_number(run);
+        PROTOCOL_STORE(&run->record->cancel, number, __ATOMIC_RELAXED);
+        some |= number != 0;
+    }
+    // release: pairs with the acquire of the tick that looks for them.
+    if (some && !s->closing) PROTOCOL_SWAP(&control->shared->cancels, 1, __ATOMIC_RELEASE);
+    lock_leave(&s->lock);
+    if (some) amdgpu_scheduler_ask(control);
 }

@@ -2,13 +2,15 @@
 // The host's side of the schedulers that run on the GPUs of a device (device/scheduler.h).
 //
 //     control.c     the queue and memory of one, and what it tells
-//     scheduler.c   what all share: queues, cells; cancelling, and the end of the device
+//     scheduler.c   those of a device: their start and end, and their queues
+//     piece.c       memory that is shared as long as the device is there: of cells, of queues
+//     ends.c        what the GPU has ended
 //     trace.c       what the GPU did by itself, for a trace
 //     cause.c       why something failed, by numbers
 //     record.c      submissions as records
 //     program.c     recordings as programs; compile.c: their commands
 //     semaphore.c   semaphores as cells
-//     shelf.c       blocks of pools, which the GPU takes by itself
+//     pool.c        pools; shelf.c: their blocks, which the GPU takes by itself
 //     behind.c      which submissions wait for others on the GPU
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
 #define KEEL_SRC_DRIVERS_AMDGPU_HOST_SCHEDULER_H_
@@ -76,6 +78,12 @@ typedef struct amdgpu_scheduler_t {
     amdgpu_cell_t *cells; // those of semaphores
 } amdgpu_scheduler_t;
 
+// The scheduler for records of a queue.
+static inline amdgpu_control_t *amdgpu_control_of(const keel_queue_t *queue)
+{
+    return amdgpu_queue(queue)->control;
+}
+
 // control.c
 keel_status_t amdgpu_control_start(amdgpu_control_t *control) KEEL_MUST_USE;
 // Until the last packet of a queue, NULL: of its own, has ended.
@@ -97,13 +105,6 @@ keel_status_t amdgpu_scheduler_start(amdgpu_device_t *device, uint32_t each) KEE
 void amdgpu_scheduler_stop(amdgpu_device_t *device);
 void amdgpu_scheduler_clear(amdgpu_device_t *device);
 void amdgpu_scheduler_free(amdgpu_device_t *device);
-// Ends submissions that the GPU has ended. The device's thread. True: there are more to come.
-bool amdgpu_scheduler_work(amdgpu_device_t *device);
-// The device is lost, and its queues are stopped: ends all that the GPU has.
-void amdgpu_scheduler_lost(amdgpu_device_t *device);
-void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause);
-// The scheduler for records of a queue.
-amdgpu_control_t *amdgpu_control_of(const keel_queue_t *queue);
 // Has a tick look at what the host has changed; nothing, if the device is closed.
 void amdgpu_scheduler_ask(amdgpu_control_t *control);
 // The host has changed the value of a cell: has those look who wait for it.
@@ -115,18 +116,36 @@ keel_status_t amdgpu_scheduler_adopt(amdgpu_device_t *device, amdgpu_queue_t *qu
 // memory goes as well.
 void amdgpu_scheduler_leave(amdgpu_queue_t *queue);
 void amdgpu_scheduler_forget(amdgpu_queue_t *queue);
+
+// ends.c
+// Ends submissions that the GPU has ended. The device's thread. True: there are more to come.
+bool amdgpu_scheduler_work(amdgpu_device_t *device);
+// The device is lost, and its queues are stopped: ends all that the GPU has.
+void amdgpu_scheduler_lost(amdgpu_device_t *device);
+
+// piece.c
 // A cell, to be filled in but for its cause.
 keel_status_t amdgpu_cell_take(amdgpu_device_t *device, amdgpu_cell_t *cell) KEEL_MUST_USE;
 void amdgpu_cell_give_back(amdgpu_device_t *device, amdgpu_cell_t *cell);
 // What the GPU knows of a buffer of a pool.
 keel_status_t amdgpu_handle_take(amdgpu_device_t *device, handle_t **handle) KEEL_MUST_USE;
 void amdgpu_handle_give_back(amdgpu_device_t *device, handle_t *handle);
+// What the GPU knows of a queue.
+keel_status_t amdgpu_shared_queue_take(amdgpu_device_t *device, ring_queue_t **queue) KEEL_MUST_USE;
+void amdgpu_shared_queue_give_back(amdgpu_device_t *device, ring_queue_t *queue);
+// Keeps a block that the GPU may still write to, until the device goes.
+void amdgpu_page_keep(amdgpu_scheduler_t *scheduler, block_t *block);
 
-// shelf.c
+// pool.c
 // Pools whose buffers have handles, in which the GPU reads the addresses of their memory; of blocks
 // of one size, with a shelf of them.
 keel_status_t amdgpu_pool_create(keel_device_t *device, const keel_pool_options_t *options,
                                  keel_pool_t **pool);
+
+// shelf.c
+// Gives a pool a shelf. If there is no memory for one, the host cuts up that of the pool.
+void amdgpu_shelf_make(amdgpu_device_t *device, const keel_pool_options_t *options,
+                       keel_pool_t *pool);
 // NULL: the host cuts up its memory.
 shelf_t *amdgpu_shelf_of(const keel_pool_t *pool);
 // Has buffers know of the memory that the GPU has given them, before a point is shown that says so.
@@ -160,9 +179,8 @@ void amdgpu_record_start(keel_submission_t *submission);
 // its points: the record asks the host for all of the work, when these are reached.
 bool amdgpu_request_suits(const keel_submission_t *submission);
 void amdgpu_request_start(keel_submission_t *submission);
-// Why the record is to end before it begins, by the number of the cause; 0: it is not. Under the
-// scheduler's lock.
-uint64_t amdgpu_cancel_number(amdgpu_run_t *run);
+// For records of a queue that are to be cancelled.
+void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause);
 // The GPU has ended it, or never will: `failure` (consumed) then says why.
 void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure);
 

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// Shelves: blocks of pools that GPU and host take beside each other (device/shelf.h), and buffers
-// by handles, in which the GPU finds and writes where their memory is.
-#include <stddef.h>
+// Shelves: blocks of pools that GPU and host take beside each other (device/shelf.h).
 #include <string.h>
 
 #include "base/memory.h"
@@ -10,10 +8,6 @@
 #include "kit/object.h"
 #include "kit/pool.h"
 
-_Static_assert(offsetof(handle_t, block) == offsetof(pool_word_t, block) &&
-                   offsetof(handle_t, lent) == offsetof(pool_word_t, lent) &&
-                   offsetof(handle_t, bin) == offsetof(pool_word_t, bin),
-               "a handle begins with the pool's word");
 _Static_assert((int)SHELF_RULE_ASKS == (int)SHELF_ASKS &&
                    (int)SHELF_RULE_WAITS == (int)SHELF_WAITS &&
                    (int)SHELF_RULE_CLOSED == (int)SHELF_CLOSED,
@@ -324,8 +318,7 @@ static void shelf_list(amdgpu_shelf_t *shelf)
     lock_leave(&s->shelves_lock);
 }
 
-// Without memory for it, the pool is the host's.
-static void shelf_make(amdgpu_device_t *device, const keel_pool_options_t *options,
+void amdgpu_shelf_make(amdgpu_device_t *device, const keel_pool_options_t *options,
                        keel_pool_t *pool)
 {
     amdgpu_shelf_t *shelf = mem_zalloc(sizeof *shelf);
@@ -342,32 +335,6 @@ static void shelf_make(amdgpu_device_t *device, const keel_pool_options_t *optio
     if (!status) blocks_return(&device->blocks, shelf->memory, true);
     keel_status_release(status);
     mem_free(shelf);
-}
-
-static keel_status_t word_take(const keel_buffer_t *buffer, pool_word_t **word)
-{
-    handle_t *handle;
-    KEEL_TRY(amdgpu_handle_take(amdgpu_device(buffer->device), &handle));
-    handle->user = (uintptr_t)buffer;
-    *word = (pool_word_t *)(void *)handle;
-    return NULL;
-}
-
-static void word_give_back(keel_device_t *device, pool_word_t *word)
-{
-    amdgpu_handle_give_back(amdgpu_device(device), (handle_t *)(void *)word);
-}
-
-keel_status_t amdgpu_pool_create(keel_device_t *base, const keel_pool_options_t *options,
-                                 keel_pool_t **pool)
-{
-    static const pool_words_t words = {word_take, word_give_back};
-    amdgpu_device_t *device = amdgpu_device(base);
-    KEEL_TRY(pool_create_words(&words, pool));
-    pool_follow(*pool, amdgpu_behind_find);
-    // With a threshold, slabs that are idle are to go when their last block comes back.
-    if (!options->threshold) shelf_make(device, options, *pool);
-    return NULL;
 }
 
 shelf_t *amdgpu_shelf_of(const keel_pool_t *pool)
