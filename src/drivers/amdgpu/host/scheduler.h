@@ -7,7 +7,7 @@
 //     ends.c        what the GPU has ended
 //     trace.c       what the GPU did by itself, for a trace
 //     cause.c       why something failed, by numbers
-//     record.c      submissions as records
+//     record.h      submissions as records
 //     program.c     recordings as programs; compile.c: their commands
 //     semaphore.c   semaphores as cells
 //     pool.c        pools; shelf.c: their blocks, which the GPU takes by itself
@@ -170,20 +170,24 @@ void amdgpu_cell_fail(amdgpu_device_t *device, cell_t *cell, keel_status_t cause
 void amdgpu_cell_list(amdgpu_scheduler_t *scheduler, amdgpu_cell_t *cell);
 void amdgpu_cell_unlist(amdgpu_scheduler_t *scheduler, amdgpu_cell_t *cell);
 
-// record.c
+// suit.c
 // Whether the GPU can do all of a submission by itself, and has reason to.
 bool amdgpu_record_suits(const keel_submission_t *submission);
+// Whether the GPU is to wait for some of the points of one that the host has to take part in.
+bool amdgpu_request_suits(const keel_submission_t *submission);
+
+// record.c
 // For submission_wait: makes a record and gives it to the GPU.
 void amdgpu_record_start(keel_submission_t *submission);
-// The same for a submission that the host has to take part in, if the GPU is to wait for some of
-// its points: the record asks the host for all of the work, when these are reached.
-bool amdgpu_request_suits(const keel_submission_t *submission);
+// The same for a submission that amdgpu_request_suits: the record asks the host for all of the
+// work, when these points are reached.
 void amdgpu_request_start(keel_submission_t *submission);
 // For records of a queue that are to be cancelled.
 void amdgpu_queue_cancel(keel_queue_t *queue, keel_status_t cause);
 // The GPU has ended it, or never will: `failure` (consumed) then says why.
 void amdgpu_record_end(amdgpu_run_t *run, keel_status_t failure);
 
+// steps.c
 // The execution that a step of the record is; NULL: commands of the submission itself.
 const keel_cmd_execute_t *amdgpu_record_execute(const amdgpu_run_t *run, uint32_t step);
 
