@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // Recordings as programs on the GPU: made when one is first needed, and kept with the recording.
-// The blocks of a recording become segments that go on with one another.
+// A walk over the commands says where segments begin and end: the blocks of a recording become
+// segments that go on with one another.
 #include "base/memory.h"
 #include "base/status.h"
 #include "drivers/amdgpu/host/compile.h"
@@ -46,11 +47,11 @@ static keel_status_t switch_compile(walk_t *w, const keel_cmd_block_t *block)
     way_t *ways = mem_alloc((count + 1) * sizeof *ways), *next = ways;
     if (!ways) return status_no_memory();
     KEEL_EACH_WAY(way, w->list, block) *next++ = (way_t){way->match, way->index};
-    keel_status_t status = compile_ways(c, ways, count);
+    keel_status_t status = assemble_ways(c, ways, count);
     mem_free(ways);
     KEEL_TRY(status);
-    KEEL_TRY(compile_value(c, &block->value));
-    compile_end(c, END_SWITCH, 0, index_of(w, block->end));
+    KEEL_TRY(assemble_value(c, &block->value));
+    assemble_end(c, END_SWITCH, 0, index_of(w, block->end));
     return NULL;
 }
 
@@ -58,19 +59,19 @@ static keel_status_t switch_compile(walk_t *w, const keel_cmd_block_t *block)
 static keel_status_t while_compile(walk_t *w, const keel_cmd_block_t *block)
 {
     compiler_t *c = &w->compiler;
-    w->loops[block->depth] = compile_count(c);
-    compile_end(c, END_GOTO, compile_count(c), 0);
-    KEEL_TRY(compile_begin(c));
-    KEEL_TRY(compile_value(c, &block->value));
-    compile_loop(c, block->depth, block->max_iterations);
-    compile_end(c, END_WHILE, block->index, index_of(w, block->end));
+    w->loops[block->depth] = assemble_count(c);
+    assemble_end(c, END_GOTO, assemble_count(c), 0);
+    KEEL_TRY(assemble_begin(c));
+    KEEL_TRY(assemble_value(c, &block->value));
+    assemble_loop(c, block->depth, block->max_iterations);
+    assemble_end(c, END_WHILE, block->index, index_of(w, block->end));
     return NULL;
 }
 
 static keel_status_t if_compile(walk_t *w, const keel_cmd_block_t *block)
 {
-    KEEL_TRY(compile_value(&w->compiler, &block->value));
-    compile_end(&w->compiler, END_IF, block->index, index_of(w, block->next));
+    KEEL_TRY(assemble_value(&w->compiler, &block->value));
+    assemble_end(&w->compiler, END_IF, block->index, index_of(w, block->next));
     return NULL;
 }
 
@@ -79,7 +80,7 @@ static void end_compile(walk_t *w, const keel_cmd_block_t *block)
 {
     compiler_t *c = &w->compiler;
     bool loop = keel_commands_at(w->list, block->begin)->kind == KEEL_CMD_WHILE;
-    compile_end(c, END_GOTO, loop ? w->loops[block->depth] : compile_count(c), 0);
+    assemble_end(c, END_GOTO, loop ? w->loops[block->depth] : assemble_count(c), 0);
 }
 
 // A record of a block ends a segment; behind it the next one begins.
@@ -92,11 +93,11 @@ static keel_status_t block_compile(walk_t *w, const keel_cmd_block_t *block)
     case KEEL_CMD_WHILE: status = while_compile(w, block); break;
     case KEEL_CMD_SWITCH: status = switch_compile(w, block); break;
     case KEEL_CMD_END: end_compile(w, block); break;
-    default: compile_end(c, END_AFTER, index_of(w, block->end), 0); // the way before it is over
+    default: assemble_end(c, END_AFTER, index_of(w, block->end), 0); // the way before it is over
     }
     KEEL_TRY(status);
-    w->after[block->index] = compile_count(c);
-    return compile_begin(c);
+    w->after[block->index] = assemble_count(c);
+    return assemble_begin(c);
 }
 
 static keel_status_t command_compile(walk_t *w, const keel_command_t *command)
@@ -112,19 +113,19 @@ static keel_status_t command_compile(walk_t *w, const keel_command_t *command)
     case KEEL_CMD_DISPATCH: return compile_dispatch(c, record);
     default: break;
     }
-    return keel_command_is_barrier(command->kind) ? compile_barrier(c) : NULL;
+    return keel_command_is_barrier(command->kind) ? assemble_barrier(c) : NULL;
 }
 
 static keel_status_t walk_compile(walk_t *w, const keel_command_t *from, const keel_command_t *to)
 {
     compiler_t *c = &w->compiler;
-    KEEL_TRY(compile_begin(c));
+    KEEL_TRY(assemble_begin(c));
     for (const keel_command_t *at = from; at != to; at = keel_command_next(at)) {
         c->offset = (uint32_t)((uintptr_t)at - (uintptr_t)w->list->data);
         KEEL_TRY(command_compile(w, at));
     }
-    compile_end(c, END_RETURN, 0, 0);
-    if (w->after) compile_resolve(c, w->after);
+    assemble_end(c, END_RETURN, 0, 0);
+    if (w->after) assemble_resolve(c, w->after);
     return NULL;
 }
 
@@ -137,7 +138,7 @@ static keel_status_t program_upload(compiler_t *c, uint64_t size, amdgpu_program
     keel_status_t status = amdgpu_local_alloc(device, c->node, size, &program->address);
     if (!status) {
         program->uploaded = size;
-        compile_write(c, data, program->address);
+        assemble_write(c, data, program->address);
         status =
             HSA_CALL(device->hsa, hsa_memory_copy, (void *)(uintptr_t)program->address, data, size);
     }
@@ -149,30 +150,30 @@ static keel_status_t program_upload(compiler_t *c, uint64_t size, amdgpu_program
 static keel_status_t program_write(compiler_t *c, const amdgpu_range_t *range,
                                    amdgpu_program_t *program)
 {
-    uint64_t size = compile_size(c);
+    uint64_t size = assemble_size(c);
     void *data;
     program->room = c->room;
     program->arguments = c->most_arguments;
     if (!range->blocks) return program_upload(c, size, program);
     KEEL_TRY(blocks_piece(&c->device->blocks, NULL, range->blocks, size, &data, &program->address));
-    compile_write(c, data, program->address);
-    if (compile_table(c)) program->table = program->address + compile_table(c);
+    assemble_write(c, data, program->address);
+    if (assemble_table(c)) program->table = program->address + assemble_table(c);
     return NULL;
 }
 
 keel_status_t amdgpu_program_make(amdgpu_device_t *device, const keel_commands_t *list,
                                   const amdgpu_range_t *range, amdgpu_program_t *program)
 {
-    compile_room_t room;
+    assemble_room_t room;
     walk_t w = {.list = list};
     bool branches = amdgpu_commands_branch(list);
-    compile_init(&w.compiler, device, range, &room);
+    assemble_init(&w.compiler, device, range, &room);
     if (branches) w.after = mem_zalloc(list->count * sizeof *w.after);
     keel_status_t status =
         branches && !w.after ? status_no_memory() : walk_compile(&w, range->from, range->to);
     if (!status) status = program_write(&w.compiler, range, program);
     program->failed = w.compiler.offset;
-    compile_finish(&w.compiler);
+    assemble_finish(&w.compiler);
     mem_free(w.after);
     return status;
 }

@@ -8,7 +8,7 @@
 //     trace.c       what the GPU did by itself, for a trace
 //     cause.c       why something failed, by numbers
 //     record.h      submissions as records
-//     program.c     recordings as programs; compile.c: their commands
+//     program.c     recordings as programs; compile.c: their commands; assemble.c: their parts
 //     semaphore.c   semaphores as cells
 //     pool.c        pools; shelf.c: their blocks, which the GPU takes by itself
 //     behind.c      which submissions wait for others on the GPU
