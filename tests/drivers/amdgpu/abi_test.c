@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
-// Compares drivers/amdgpu/host/symbols.h with the vendor's own headers, where these are installed:
-// the types of all functions here, sizes, offsets and values by way of abi_ours.c.
+// Compares drivers/amdgpu/host/base/symbols.h with the vendor's own headers, where these are
+// installed: the types of all functions here, sizes, offsets and values by way of abi_ours.c.
 #if __has_include(<hsa/hsa_ext_amd.h>)
 #define LITTLEENDIAN_CPU 1
 #pragma GCC diagnostic push
@@ -13,7 +13,7 @@
 // A function that the headers declare otherwise does not compile.
 #define SYMBOL(type, name, parameters) type name parameters;
 #define OPTIONAL                       SYMBOL
-#include "drivers/amdgpu/host/symbols.def"
+#include "drivers/amdgpu/host/base/symbols.def"
 #undef OPTIONAL
 #undef SYMBOL
 

@@ -7,7 +7,8 @@
 
 #include "base/clock.h"
 #include "drivers/amdgpu/gate.h"
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/driver.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "ok.h"
 #include "unit.h"
 
@@ -52,7 +53,7 @@ static hsa_status_t inactivate_note(hsa_queue_t *queue)
 static hsa_status_t destroy_and_fail(hsa_queue_t *queue)
 {
     if (queue == s.control_queue) {
-        amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, queue, s.device);
+        amdgpu_ring_failed(HSA_STATUS_ERROR_EXCEPTION, queue, s.device);
         while (!atomic_load(&s.stopped)) sched_yield();
         while (!atomic_load(&s.wrong) && atomic_load(&s.control->drain_lock.state) != 2)
             sched_yield();
@@ -166,7 +167,7 @@ static void queue_go(bool fails)
     OK(keel_queue_create(s.base, NULL, &out.queue));
     out.ring = amdgpu_queue(out.queue)->queue;
     const block_t *advances = amdgpu_queue(out.queue)->advances;
-    if (fails) amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, s.control_queue, s.device);
+    if (fails) amdgpu_ring_failed(HSA_STATUS_ERROR_EXCEPTION, s.control_queue, s.device);
     keel_queue_release(out.queue);
     // The device's thread, which stops the queues, may have it for a while.
     uint64_t late = clock_deadline(UINT64_C(1000000000) * LONG);
@@ -194,7 +195,7 @@ static struct {
 static bool fail_and_stay(hsa_signal_value_t value, void *queue)
 {
     (void)value;
-    amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, queue, s.device);
+    amdgpu_ring_failed(HSA_STATUS_ERROR_EXCEPTION, queue, s.device);
     atomic_store(&hsa_thread.told, true);
     while (!atomic_load(&hsa_thread.returns)) sched_yield();
     return false;
@@ -274,7 +275,7 @@ static void test_who_asks_for_the_clock_learns_of_the_loss(void **state)
     uint64_t written = side_written();
     assert_int_equal(pthread_create(&thread, NULL, clock_ask, &status), 0);
     while (side_written() == written) sched_yield();
-    amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, s.device->side, s.device);
+    amdgpu_ring_failed(HSA_STATUS_ERROR_EXCEPTION, s.device->side, s.device);
     pthread_join(thread, NULL);
     assert_int_equal(keel_status_code(status), KEEL_DEVICE_LOST);
     keel_status_release(status);

@@ -5,7 +5,7 @@
 set -eu
 cd "$(dirname "$0")/../../.."
 compiles() {
-    printf '%s\n' '#include "drivers/amdgpu/host/amdgpu.h"' \
+    printf '%s\n' '#include "drivers/amdgpu/host/base/device.h"' \
         "int try(KEEL_AMDGPU_DEVICE_PTR int *at); int try(KEEL_AMDGPU_DEVICE_PTR int *at) { $2 }" |
         "$1" -std=c17 -D_GNU_SOURCE -Iinclude -Isrc -Werror -fsyntax-only -xc - 2>/dev/null
 }

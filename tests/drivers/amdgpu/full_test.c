@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "drivers/amdgpu/setup.h"
 
 enum { RUNS = 24, FILLS = 250 };

@@ -3,7 +3,7 @@
 #ifndef KEEL_TESTS_DRIVERS_AMDGPU_GATE_H_
 #define KEEL_TESTS_DRIVERS_AMDGPU_GATE_H_
 
-#include "drivers/amdgpu/host/amdgpu.h"
+#include "drivers/amdgpu/host/queue/queue.h"
 #include "unit.h"
 
 // Puts one into a queue. The signal is the caller's to destroy.

@@ -262,7 +262,7 @@ static void records_hear(scheduler_t *s)
     }
 }
 
-// What the host does when it is told, as amdgpu_scheduler_work.
+// What the host does when it is told, as amdgpu_ends_work.
 static void *listener_main(void *unused)
 {
     while (heard < RECORDS) {

@@ -3,7 +3,7 @@
 // are over. Run on the software GPU (keel sim).
 #include <stdlib.h>
 
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "drivers/amdgpu/setup.h"
 
 static const uint64_t block = WORDS * sizeof(uint32_t);

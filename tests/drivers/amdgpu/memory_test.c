@@ -6,7 +6,9 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/memory/memory.h"
+#include "drivers/amdgpu/host/program/program.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "ok.h"
 #include "unit.h"
 
@@ -268,7 +270,7 @@ static void test_a_lost_device_unlocks_memory(void **state)
     real = amdgpu_device(device)->hsa;
     keel_buffer_t *buffer = memory_import(device, memory);
     assert_true(is_locked(memory));
-    amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, NULL, amdgpu_device(device));
+    amdgpu_ring_failed(HSA_STATUS_ERROR_EXCEPTION, NULL, amdgpu_device(device));
     keel_buffer_release(buffer);
     assert_false(is_locked(memory));
     keel_device_release(device);

@@ -9,7 +9,8 @@
 #include <unistd.h>
 
 #include "drivers/amdgpu/device/program.h"
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/program/program.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "drivers/amdgpu/setup.h"
 
 #if __has_include(<valgrind/callgrind.h>)

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "drivers/amdgpu/gate.h"
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "ok.h"
 #include "unit.h"
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "drivers/amdgpu/setup.h"
 
 static amdgpu_scheduler_t *scheduler_of(const setup_t *s)

@@ -408,7 +408,7 @@ static uint64_t record_heard(record_t *record)
     return next;
 }
 
-// What the host does when it is told, as amdgpu_scheduler_work.
+// What the host does when it is told, as amdgpu_ends_work.
 static void host_listener(void)
 {
     for (;;) {

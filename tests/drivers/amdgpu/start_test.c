@@ -3,7 +3,7 @@
 #include <keel/keel.h>
 #include <stdlib.h>
 
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "ok.h"
 #include "unit.h"
 
@@ -101,7 +101,7 @@ static hsa_status_t handler_refuse(hsa_signal_t signal, hsa_signal_condition_t c
 {
     (void)signal, (void)condition, (void)value, (void)handler;
     amdgpu_control_t *c = control;
-    amdgpu_queue_failed(HSA_STATUS_ERROR_EXCEPTION, c->queue, c->device);
+    amdgpu_ring_failed(HSA_STATUS_ERROR_EXCEPTION, c->queue, c->device);
     return HSA_STATUS_ERROR_OUT_OF_RESOURCES;
 }
 

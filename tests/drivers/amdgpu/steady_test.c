@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <stdlib.h>
 
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "drivers/amdgpu/setup.h"
 
 enum { TURNS = 4, ROUNDS = 5, GROUPS = 3, WIDE = 40, BLOCK = 64 << 10 };

@@ -9,7 +9,7 @@
 
 #include "drivers/amdgpu/device/ring.h"
 #include "drivers/amdgpu/gate.h"
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/scheduler/scheduler.h"
 #include "drivers/amdgpu/setup.h"
 #include "trace/event.h"
 #include "tracer/reader.h"

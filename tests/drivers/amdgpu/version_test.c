@@ -7,7 +7,7 @@
 
 #include "base/memory.h"
 #include "drivers/amdgpu/device/version.h"
-#include "drivers/amdgpu/host/amdgpu.h"
+#include "drivers/amdgpu/host/code/code.h"
 #include "ok.h"
 #include "unit.h"
 

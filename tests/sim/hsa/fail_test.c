@@ -6,7 +6,7 @@
 #include <sched.h>
 #include <stdatomic.h>
 
-#include "drivers/amdgpu/host/symbols.h"
+#include "drivers/amdgpu/host/base/symbols.h"
 #include "sim/forward/fail.h"
 
 static hsa_symbols_t hsa;
@@ -21,7 +21,7 @@ static void symbols_find(void *library)
     CHECK(found);                                                                                  \
     memcpy(&hsa.name, &found, sizeof found);
 #define OPTIONAL SYMBOL
-#include "drivers/amdgpu/host/symbols.def"
+#include "drivers/amdgpu/host/base/symbols.def"
 #undef OPTIONAL
 #undef SYMBOL
 }

@@ -10,7 +10,10 @@
 #include "base/log.h"
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/code/code.h"
+#include "drivers/amdgpu/host/driver.h"
+#include "drivers/amdgpu/host/memory/memory.h"
+#include "drivers/amdgpu/host/record/record.h"
 #include "kit/gpus.h"
 #include "kit/object.h"
 #include "kit/option.h"
@@ -81,7 +84,7 @@ static void amdgpu_device_close(keel_device_t *device)
     amdgpu_fault_forget(d); // nothing runs any more that could
     runs_stop(&d->runs);
     amdgpu_scheduler_clear(d);
-    amdgpu_side_close(d);
+    amdgpu_clock_close(d);
     amdgpu_signals_destroy(d);
     amdgpu_builtins_unload(d);
     amdgpu_memory_close(d);
@@ -111,6 +114,18 @@ static void amdgpu_device_memory(keel_device_t *device, keel_memory_stats_t *sta
         stats->total += memory;
         stats->budget += left;
     }
+}
+
+static bool amdgpu_device_native(keel_device_t *device, keel_queue_t *queue, keel_native_t kind,
+                                 uint64_t *handle)
+{
+    if (queue && kind == KEEL_NATIVE_HSA_QUEUE) {
+        *handle = (uintptr_t)amdgpu_queue(queue)->queue;
+        return true;
+    }
+    if (queue || kind != KEEL_NATIVE_HSA_AGENT) return false;
+    *handle = amdgpu_device(device)->agent.handle;
+    return true;
 }
 
 static const keel_device_ops_t amdgpu_ops = {
@@ -220,7 +235,7 @@ static keel_status_t device_start(amdgpu_device_t *device, const amdgpu_options_
     KEEL_TRY(amdgpu_group_check(device));
     KEEL_TRY(amdgpu_memory_start(device));
     KEEL_TRY(amdgpu_caps_read(device));
-    amdgpu_trace_open(device);
+    amdgpu_stamps_open(device);
     KEEL_TRY(amdgpu_builtins_load(device));
     if (options->rings != RINGS_ANY)
         KEEL_TRY(amdgpu_rings_check(device, options->rings == RINGS_DEVICE));

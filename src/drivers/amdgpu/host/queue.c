@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: Apache-2.0
-// Queues: their rings of HSA's, and who goes on with what is submitted to them, the GPU or the
-// host.
+// Queues, and who goes on with what is submitted to them: the GPU, or the host.
 #include "base/memory.h"
 #include "base/status.h"
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/driver.h"
+#include "drivers/amdgpu/host/record/record.h"
 #include "kit/object.h"
 #include "kit/submission.h"
 

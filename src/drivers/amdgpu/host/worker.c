@@ -6,7 +6,8 @@
 #include <sched.h>
 
 #include "base/clock.h"
-#include "drivers/amdgpu/host/scheduler.h"
+#include "drivers/amdgpu/host/driver.h"
+#include "drivers/amdgpu/host/record/record.h"
 #include "kit/submission.h"
 
 // Which queue went wrong HSA may not tell: so this tells where each of them was.
@@ -32,7 +33,7 @@ static void queues_stop(amdgpu_device_t *device)
         device->hsa->hsa_queue_inactivate(amdgpu_queue(queue)->queue);
     amdgpu_scheduler_t *s = device->scheduler;
     for (uint32_t i = 0; s && i < s->control_count; i++) amdgpu_control_inactivate(&s->controls[i]);
-    amdgpu_side_inactivate(device);
+    amdgpu_clock_inactivate(device);
 }
 
 // The device's thread is in here, and no other goes on with runs.
@@ -40,7 +41,7 @@ static void device_settle(keel_device_t *base)
 {
     amdgpu_device_t *device = amdgpu_device(base);
     queues_stop(device);
-    amdgpu_scheduler_lost(device);
+    amdgpu_ends_lost(device);
     do {
         amdgpu_flights_end(device); // also of those that were written since
         amdgpu_worker(device);
@@ -66,6 +67,6 @@ uint64_t amdgpu_worker(void *device)
     // The GPU does not know who waits for the queue's own points, so the host looks for the ends.
     enum { LOOK_NS = 1000000 };
     bool looks = amdgpu_flights_look(device);
-    looks |= amdgpu_scheduler_work(device);
+    looks |= amdgpu_ends_work(device);
     return looks ? clock_deadline(LOOK_NS) : KEEL_FOREVER;
 }
