@@ -76,7 +76,7 @@ void action_print(const graph_t *graph, size_t index, FILE *file)
     ops_print(action->ops, action->op_count, file);
 }
 
-// What the actions left in the graph use; the rest need not be shown.
+// What the graph makes or uses; the rest need not be shown.
 typedef struct used_t {
     uint64_t spaces, semaphores, recordings;
 } used_t;
@@ -100,6 +100,12 @@ static void ops_used(const graph_t *graph, const op_t *ops, size_t count, used_t
 static used_t graph_used(const graph_t *graph)
 {
     used_t used = {0, 0, 0};
+    for (size_t i = 0; i < graph->recording_count; i++) {
+        const recording_t *recording = &graph->recordings[i];
+        if (!recording->used || recording->one_shot) continue; // those are made where they run
+        used.recordings |= action_bit(i);
+        ops_used(graph, recording->commands, recording->count, &used);
+    }
     for (size_t i = 0; i < graph->action_count; i++) {
         const action_t *action = &graph->actions[i];
         if (action->kind == ACTION_NONE) continue;

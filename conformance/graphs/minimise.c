@@ -160,13 +160,26 @@ static bool recording_executed(const graph_t *graph, size_t index)
     return false;
 }
 
+// Recordings that no action executes: to make them is something, too.
+static bool drop_recordings(shrink_t *shrink)
+{
+    bool changed = false;
+    for (size_t i = 0; i < shrink->graph->recording_count; i++) {
+        if (!shrink->graph->recordings[i].used || recording_executed(shrink->graph, i)) continue;
+        shrink->candidate = *shrink->graph;
+        shrink->candidate.recordings[i].used = false;
+        changed |= try_candidate(shrink);
+    }
+    return changed;
+}
+
 // Commands of recordings: one, or a row of them, since blocks come and go as a whole.
 static bool drop_commands(shrink_t *shrink)
 {
     bool changed = false;
     for (size_t i = 0; i < shrink->graph->recording_count; i++)
         for (size_t j = shrink->graph->recordings[i].count; j-- > 0;)
-            for (size_t length = 1; recording_executed(shrink->graph, i) &&
+            for (size_t length = 1; shrink->graph->recordings[i].used &&
                                     j + length <= shrink->graph->recordings[i].count;
                  length++) {
                 shrink->candidate = *shrink->graph;
@@ -238,6 +251,7 @@ size_t graph_minimise(graph_t *graph, still_fails_fn still_fails, void *user, ui
     while (changed && !time_is_up(shrink)) {
         changed = drop_actions(shrink);
         changed |= drop_ops(shrink);
+        changed |= drop_recordings(shrink);
         changed |= drop_commands(shrink);
         changed |= drop_points(shrink);
         changed |= simplify(shrink);
