@@ -3,6 +3,8 @@
 #include "graphs/sample.h"
 
 #include <keel/base.h>
+#include <stdlib.h>
+#include <string.h>
 
 static size_t op_total(const graph_t *graph, uint8_t kind)
 {
@@ -74,6 +76,36 @@ static void test_pair(void **state)
     assert_true(graphs > 5);
 }
 
+// A bug that shows whenever a recording with a fill is made.
+static bool fails_with_recording(void *user, const graph_t *graph)
+{
+    (void)user;
+    for (size_t i = 0; i < graph->recording_count; i++)
+        for (size_t j = 0; graph->recordings[i].used && j < graph->recordings[i].count; j++)
+            if (graph->recordings[i].commands[j].kind == OP_FILL) return true;
+    return false;
+}
+
+// Nothing executes it, and yet it is listed; the others are left out.
+static void test_recordings_that_are_only_made(void **state)
+{
+    (void)state;
+    graph_t graph = *sample_parse(
+        SAMPLE "recording 0 device=0 slots=0 one_shot=0 prepare=1 : copy b0+0:4 b1+0:4\n"
+               "recording 1 device=0 slots=0 one_shot=0 prepare=1 : fill b0+0:4 k=1,1\n"
+               "0 t0 n0 submit q0.0 : execute r0 add=1\n");
+    char *text = NULL;
+    size_t size = 0;
+    assert_true(fails_with_recording(NULL, &graph));
+    graph_minimise(&graph, fails_with_recording, NULL, UINT64_MAX);
+    FILE *file = open_memstream(&text, &size);
+    graph_print(&graph, NULL, NULL, file);
+    fclose(file);
+    assert_null(strstr(text, "recording 0"));
+    assert_true(fails_with_recording(NULL, sample_parse(text)));
+    free(text);
+}
+
 static bool never_fails(void *user, const graph_t *graph)
 {
     (void)graph;
@@ -99,6 +131,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_one_operation),
         cmocka_unit_test(test_pair),
+        cmocka_unit_test(test_recordings_that_are_only_made),
         cmocka_unit_test(test_nothing_to_drop),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
