@@ -96,19 +96,19 @@ static keel_status_t copy_make(const graph_instance_t *instance, const stream_co
 {
     const keel_cmd_copy_t *c = (const keel_cmd_copy_t *)(const void *)node->command;
     const keel_cmd_update_t *update = (const keel_cmd_update_t *)(const void *)node->command;
-    bool parted, plain = !instance->device->limits.quirks.graph_kernels;
+    bool plain;
     if (node->command->kind == KEEL_CMD_COPY) {
         KEEL_TRY(bind_copy(&context->binder, c, &work->copy));
-        parted = stream_ref_is_parted(&context->binder, &c->source) ||
-                 stream_ref_is_parted(&context->binder, &c->target);
+        plain = !stream_ref_is_parted(&context->binder, &c->source) &&
+                !stream_ref_is_parted(&context->binder, &c->target);
     } else {
         bound_t span;
         KEEL_TRY(bind_ref(&context->binder, &update->target, &span));
         work->copy = (bound_copy_t){span.address, node->extra.staging, span.length};
-        parted = stream_ref_is_parted(&context->binder, &update->target);
+        plain = !stream_ref_is_parted(&context->binder, &update->target);
     }
     work->kind = work->copy.size ? GRAPH_COPY : GRAPH_NOTHING;
-    plain = plain && !parted;
+    plain = plain && !instance->device->limits.quirks.graph_kernels;
     if ((plain || !work->copy.size) && !is_stubborn(instance, node)) return NULL;
     work->copy.size = length_of(context, node, work->copy.size);
     stream_copy_launch(instance->device, &work->copy, &work->own.copy, &work->launch);

@@ -121,7 +121,8 @@ static bool goes_astray(const stream_run_t *run, const keel_cmd_across_t *c)
            !buffer_is_host(c->other) && buffer_is_host(c->copy.source.buffer);
 }
 
-// Where the device sees the other side. *beyond: nowhere, or it does not do.
+// Where the device sees the other side. *beyond: nowhere, or by a way that goes
+// wrong.
 static keel_status_t other_find(stream_run_t *run, const keel_cmd_across_t *c, uint64_t *address,
                                 stream_step_t *step, bool *beyond)
 {

@@ -2,7 +2,7 @@
 // Programs, which the GPU runs by itself (device/program.h).
 //
 //     assemble.c    the parts of a program, and how they become one
-//     compile.c     commands as such parts
+//     compile.c     commands as parts of a program
 //     program.c     commands of a list as a program, and the programs of a recording
 //     steps.c       the programs of a submission
 #ifndef KEEL_SRC_DRIVERS_AMDGPU_HOST_PROGRAM_PROGRAM_H_
