@@ -230,7 +230,22 @@ static uint32_t crowd(const gpu_t *gpu, hsa_queue_t *queue, uint32_t groups)
     return words[1];
 }
 
-// A queue with two compute units runs no more workgroups than those hold.
+// Runs so many workgroups that wait for each other: it ends if the queue holds them all at a time.
+static void meet(const gpu_t *gpu, hsa_queue_t *queue, uint32_t groups)
+{
+    kernel_t kernel = kernel_find(gpu, "meet.kd");
+    uint32_t *count = memory_alloc(hsa_host_memory, sizeof *count);
+    hsa_signal_t done = signal_make(1);
+    struct {
+        uint32_t *count, groups;
+    } arguments = {count, groups};
+    *count = 0;
+    dispatch_push(queue, &kernel, groups, &arguments, sizeof arguments, done);
+    signal_wait(done);
+    CHECK(*count == groups);
+}
+
+// A queue with two compute units runs no more workgroups than those hold, one with four does.
 static void test_units(void)
 {
     const gpu_t *gpu = &hsa_gpus[0];
@@ -242,7 +257,7 @@ static void test_units(void)
     HSA(hsa_amd_queue_cu_set_mask(queue, 32, two));
     CHECK(crowd(gpu, queue, 2 * waves + 20) <= 2 * waves);
     HSA(hsa_amd_queue_cu_set_mask(queue, 32, all));
-    CHECK(crowd(gpu, queue, 2 * waves + 20) > 2 * waves);
+    meet(gpu, queue, 2 * waves + 20);
     HSA(hsa_queue_destroy(queue));
 }
 
