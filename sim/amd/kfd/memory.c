@@ -9,6 +9,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <unistd.h>
 
 #include "amd/kfd/kfd.h"
 #include "amd/kfd/store.h"
@@ -27,7 +28,7 @@ typedef struct {
 enum { BUFFER_MAX = 1 << 20, PAGE = 4096 };
 
 // What fresh memory is filled with: no number, no address, no character.
-enum { POISON = 0xdb, POISON_MAX = 256 << 20 };
+enum { POISON = 0xdb, POISON_MAX = 256 << 20, POISON_PIECE = 256 << 10 };
 
 // In an offset for mmap: the bytes are in the file of another process.
 #define ELSEWHERE   (1ull << 61)
@@ -174,12 +175,52 @@ static bool is_late(const buffer_t *buffer)
            buffer->size >= LARGE;
 }
 
+// A file of poison, of POISON_PIECE bytes; -1 if there is none.
+static int poison_file = -1;
+static pthread_once_t poison_once = PTHREAD_ONCE_INIT;
+
+static void poison_make(void)
+{
+    int file = memfd_create("poison", MFD_CLOEXEC);
+    if (file < 0) return;
+    void *bytes = MAP_FAILED;
+    if (!ftruncate(file, POISON_PIECE))
+        bytes = mmap(NULL, POISON_PIECE, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
+    if (bytes == MAP_FAILED) {
+        close(file);
+        return;
+    }
+    memset(bytes, POISON, POISON_PIECE);
+    munmap(bytes, POISON_PIECE);
+    poison_file = file;
+}
+
+// Puts private views of the file of poison in the place of fresh host memory: a page costs nothing
+// until it is written. Much of such memory is what ROCm makes for a driver to save each queue in,
+// which nobody writes here. No child of a fork gets it, as ROCm has asked for what was there.
+static bool poison_views(const buffer_t *buffer)
+{
+    pthread_once(&poison_once, poison_make);
+    if (poison_file < 0) return false;
+    for (uint64_t at = 0; at < buffer->size; at += POISON_PIECE) {
+        uint64_t left = buffer->size - at, size = left < POISON_PIECE ? left : POISON_PIECE;
+        if (mmap(buffer->bytes + at, size, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_FIXED,
+                 poison_file, 0) == MAP_FAILED)
+            return false;
+    }
+    madvise(buffer->bytes, buffer->size, MADV_DONTFORK);
+    return true;
+}
+
 static void buffer_fill(const buffer_t *buffer)
 {
+    enum { VIEWS_MIN = 1 << 20, VIEWS_MAX = 16 << 20 }; // each view takes room in the kernel
+    bool borrowed = buffer->flags & KFD_MEM_USERPTR;
     if (buffer->flags & (KFD_MEM_DOORBELL | KFD_MEM_MMIO_REMAP)) return;
-    if (buffer->flags & KFD_MEM_USERPTR && !is_fresh(buffer)) return;
+    if (borrowed && !is_fresh(buffer)) return;
     size_t size = buffer->size < POISON_MAX ? buffer->size : POISON_MAX;
     if (is_late(buffer) && map_fresh(buffer->address, POISON)) return;
+    if (borrowed && size >= VIEWS_MIN && size <= VIEWS_MAX && poison_views(buffer)) return;
     // All pages at once cost less than one by one; older kernels cannot do it, and need not.
     madvise(buffer->bytes, size, MADV_POPULATE_WRITE);
     memset(buffer->bytes, POISON, size);
