@@ -82,6 +82,18 @@ static void vendor_use(const char *uri, size_t count)
     for (size_t i = 0; i < count; i++) device_finish(&used[i]);
 }
 
+// Shows it memory of the host: a vendor may start threads then for each GPU that sees it (HIP,
+// which shows it to all of them, one that is not the first).
+static void memory_show(keel_device_t *device)
+{
+    static _Alignas(4096) char memory[4096];
+    keel_external_buffer_t external = {.kind = KEEL_EXTERNAL_HOST, .handle.host = memory};
+    keel_buffer_t *buffer = NULL;
+    external.size = sizeof memory;
+    if (device) keel_status_release(keel_buffer_import(device, &external, NULL, &buffer));
+    keel_buffer_release(buffer);
+}
+
 // Most vendors start what they keep with the first device. One that has more threads after some
 // work than after the first opening keeps threads for work, and starts them as they are needed: it
 // is given as much work at once as has it start all of them. The first device stays open meanwhile:
@@ -91,6 +103,7 @@ static void warm_up_vendor(const char *uri)
     keel_device_t *device = NULL;
     if (strncmp(uri, "cpu:", 4) == 0 || strncmp(uri, "null:", 5) == 0) return;
     keel_status_release(keel_device_open(uri, NULL, &device));
+    memory_show(device);
     int before = threads_now();
     vendor_use(uri, 1);
     if (threads_now() > before) vendor_use(uri, BESIDE);
