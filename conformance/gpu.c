@@ -10,7 +10,8 @@
 #define LOSES  .needs = KEEL_CAP_EXECUTES, LOST
 #define SERIAL .needs = KEEL_CAP_EXECUTES, .driver = "cuda hip", .loses = true, .also = NEED_LOSS
 
-enum { LONG_US = 5000000 }; // what waits that long has waited in vain
+enum { LONG_US = 5000000 };  // what waits that long has waited in vain
+enum { GATE_US = 20000000 }; // beside this, a busy machine submits some thousand pieces of work
 
 static keel_queue_t *new_queue_of(keel_queue_family_t family, int32_t priority, const char *name)
 {
@@ -28,10 +29,15 @@ static keel_point_t run_on(keel_queue_t *queue, keel_op_t op)
     return done;
 }
 
+static keel_op_t op_await_for(uint32_t us, keel_buffer_t *words, uint32_t mine, uint32_t theirs)
+{
+    uint32_t k[] = {mine, theirs, us};
+    return op_kernel("await", 1, k, sizeof k, KEEL_BIND(words));
+}
+
 static keel_op_t op_await(keel_buffer_t *words, uint32_t mine, uint32_t theirs)
 {
-    uint32_t k[] = {mine, theirs, LONG_US};
-    return op_kernel("await", 1, k, sizeof k, KEEL_BIND(words));
+    return op_await_for(LONG_US, words, mine, theirs);
 }
 
 // Two kernels, each of which waits for the other in memory: one after the other they would wait in
@@ -136,7 +142,8 @@ static void fill_stream(const piece_t *piece, keel_op_t turn, keel_buffer_t *cou
     keel_queue_t *gate = new_queue(0), *queue = piece->behind ? new_queue(0) : gate;
     keel_queue_t *opener = new_queue_of(KEEL_QUEUE_TRANSFER, 0, "opener");
     uint32_t before = buffer_u32(counter, 0);
-    keel_point_t first = run_on(gate, op_await(words, 0, 2)), *done = scratch(count * sizeof *done);
+    keel_point_t first = run_on(gate, op_await_for(GATE_US, words, 0, 2));
+    keel_point_t *done = scratch(count * sizeof *done);
     keel_points_t waits = piece->behind ? KEEL_AFTER(first) : KEEL_NO_WAITS;
     for (size_t i = 0; i < count; i++)
         TRY(keel_queue_run(queue, waits, i % 2 ? turn : piece->op, &done[i]));
