@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // hip:// beside amdgpu:// in one process: both stand on HSA, and HIP must not lock what HSA has
-// allocated. Run on the software GPU (keel sim).
+// allocated. Run on the software GPU (keel sim), with HIP as it is and with the library that lets
+// its calls fail.
 #include <keel/keel.h>
 #include <string.h>
 
@@ -9,7 +10,7 @@
 
 enum { SIZE = 96 << 10 };
 
-static keel_device_t *hip, *amdgpu;
+static keel_device_t *hip, *failing, *amdgpu;
 
 static keel_buffer_t *make(keel_device_t *device, uint32_t memory)
 {
@@ -37,8 +38,8 @@ static void test_memory_of_hsa_is_refused(void **state)
     keel_buffer_t *imported;
     void *data = NULL;
     OK(keel_buffer_map(made, 0, KEEL_WHOLE, KEEL_ACCESS_READ | KEEL_ACCESS_WRITE, &data));
-    for (size_t i = 0; i < sizeof accesses / sizeof *accesses; i++) {
-        keel_status_t status = import(hip, data, accesses[i], &imported);
+    for (size_t i = 0; i < 2 * sizeof accesses / sizeof *accesses; i++) {
+        keel_status_t status = import(i % 2 ? failing : hip, data, accesses[i / 2], &imported);
         assert_int_equal(keel_status_code(status), KEEL_FAILED_PRECONDITION);
         assert_non_null(strstr(keel_status_message(status), "HSA has allocated the memory there"));
         assert_null(imported);
@@ -65,10 +66,12 @@ static void test_memory_of_the_application_is_shared(void **state)
 static bool open_both(void)
 {
     keel_status_t status = keel_device_open("hip://0", NULL, &hip);
+    if (!status) status = keel_device_open("hip://0?lib=" FAILING_LIBRARY, NULL, &failing);
     if (!status) status = keel_device_open("amdgpu://0", NULL, &amdgpu);
     if (!status) return true;
     print_message("%s\n", keel_status_message(status));
     keel_status_release(status);
+    keel_device_release(failing);
     keel_device_release(hip);
     return false;
 }
@@ -82,6 +85,7 @@ int main(void)
     if (!open_both()) return 77;
     int failed = cmocka_run_group_tests(tests, NULL, NULL);
     keel_device_release(amdgpu);
+    keel_device_release(failing);
     keel_device_release(hip);
     return failed;
 }
