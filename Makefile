@@ -53,7 +53,7 @@ test-rocm:
 	@.ci/setup test
 	@cmake --preset default >/dev/null
 	@cmake --build --preset default --target keel_tool keel_trace capture_dump \
-		facts test_drivers_triton sim/amd/all
+		facts test_drivers_triton sim_hip sim/amd/all
 	@tests/sim/amd/rocm.sh build $(or $(SUITES),bookworm trixie sid)
 
 # Tries the driver of Metal, on a Mac on its GPU, elsewhere on the software Metal, and writes what
@@ -70,13 +70,14 @@ else
 	@tests/macos/metal.sh build/keel "$(FILTER)"
 endif
 
-# Lets every function of the vendor's library fail, in every conformance test, on the CUDA driver in
-# software; goes on where it was interrupted: make sweep [AREA="pool wait"] [EACH=12]
+# Lets every function of a vendor's library fail, in every conformance test, over software; goes on
+# where it was interrupted: make sweep [DRIVER=cuda] [AREA="pool wait"] [EACH=12]
 sweep:
 	@.ci/setup test
 	@cmake --preset default >/dev/null
-	@cmake --build --preset default --target keel_tool sim_cuda
-	@tests/conformance/sweep.sh build "$(or $(EACH),12)" $(AREA)
+	@cmake --build --preset default --target keel_tool \
+		sim_cuda sim_hip sim_hsa sim_metal sim/amd/all
+	@tests/conformance/sweep.sh build "$(or $(DRIVER),cuda)" "$(or $(EACH),12)" $(AREA)
 
 # Fuzzes the readers of images and the software GPU: make fuzz [TARGET=ptx] [SECONDS=60]
 fuzz:

@@ -1,20 +1,31 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
-# sweep.sh BUILD [EACH [AREA...]]: conformance on the CUDA driver in software, where every call of
-# every function of the vendor's library is refused once, fails once, and once takes the device with
-# it. EACH (12; 0: all of them) bounds how many calls of one function are tried in one test: polls
-# come by the thousand.
+# sweep.sh BUILD DRIVER [EACH [AREA...]]: conformance on a driver (cuda, hip, amdgpu or metal) over
+# its vendor's library in software, or the real one over a GPU in software, where every call of every
+# function of the library is refused once, fails once, and once takes the device with it. EACH (12;
+# 0: all of them) bounds how many calls of one function are tried in one test: polls come by the
+# thousand.
 #
-# Goes area by area, prints a row for each as it ends, and keeps its output in BUILD/logs/sweep. An
-# area that passed is not run again until the programs change: begin anew where it was interrupted
-# by giving the same command. Ends with the sum of what was run.
+# Goes area by area, prints a row for each as it ends, and keeps its output in
+# BUILD/logs/sweep/DRIVER. An area that passed is not run again until the programs change: begin
+# anew where it was interrupted by giving the same command. Ends with the sum of what was run.
 set -u
-build=${1:?which build, as: tests/conformance/sweep.sh build} each=${2:-12}
-shift $(($# < 2 ? $# : 2))
-keel=$build/keel library=$build/sim/cuda/libcuda.so.1 logs=$build/logs/sweep
-device="cuda://0?lib=$library"
+build=${1:?which build, as: tests/conformance/sweep.sh build cuda} driver=${2-} each=${3:-12}
+shift $(($# < 3 ? $# : 3))
+keel=$build/keel logs=$build/logs/sweep/$driver
+on_amd=("$keel" sim --cache="$build/sim/amd/cache" --gpus=gfx90a --)
+case $driver in
+cuda) library=$build/sim/cuda/libcuda.so.1 host=() ;;
+hip) library=$build/sim/hip/libkeelhip.so host=("${on_amd[@]}") ;;
+amdgpu) library=$build/sim/hsa/libkeelhsa.so host=("${on_amd[@]}") ;;
+metal) library=$build/sim/metal/libMetal.so host=() ;;
+*) echo "no driver has a sweep that is called '$driver': cuda, hip, amdgpu and metal have"; exit 2 ;;
+esac
+device="$driver://0?lib=$library"
 mkdir -p "$logs"
-stamp="$each $(cat "$keel" "$library" | sha256sum)" || exit 2
+programs=("$keel" "$library")
+[ ${#host[@]} = 0 ] || programs+=("$build/sim/amd/libkeelkfd.so")
+stamp="$each $(cat "${programs[@]}" | sha256sum)" || exit 2
 areas=${*:-$("$keel" conformance --device="$device" --list | sed 's/\..*//' | sort -u)}
 options=()
 [ "$each" = 0 ] || options=(--each="$each")
@@ -25,8 +36,8 @@ for area in $areas; do
     if [ "$(cat "$logs/$area.passed" 2>/dev/null)" = "$stamp" ]; then
         when="before"
     else
-        "$keel" conformance --device="$device" --mode=fault "${options[@]}" --filter="$area.*" \
-            >"$log" && echo "$stamp" >"$logs/$area.passed"
+        "${host[@]}" "$keel" conformance --device="$device" --mode=fault "${options[@]}" \
+            --filter="$area.*" >"$log" && echo "$stamp" >"$logs/$area.passed"
         status=$?
         [ $status = 130 ] && exit 130
         when="$((SECONDS - start)) s"

@@ -3,11 +3,12 @@
 # rocm.sh BUILD SUITE...: fetches the ROCm of Debian's suites (sim/rocm), compiles the tests of ROCm
 # and HIP by each suite's own compiler, and runs them there on the software GPU of the build. Then
 # compares what Keel declares of HIP and HSA with the suite's headers, runs the facts about HIP, and
-# conformance and random graphs on hip:// and amdgpu:// there. The last line is `N passed, N failed,
-# N skipped`. Logs are in BUILD/rocm/SUITE.tests. ONLY=keel leaves out all but Keel's own tests,
-# ONLY=hip and ONLY=amdgpu all but those of one driver, ONLY=trace all but those of the tracer.
+# conformance and random graphs on hip:// and amdgpu:// there, on hip:// also where memory and calls
+# fail. The last line is `N passed, N failed, N skipped`. Logs are in BUILD/rocm/SUITE.tests.
+# ONLY=keel leaves out all but Keel's own tests, ONLY=hip and ONLY=amdgpu all but those of one
+# driver, ONLY=trace all but those of the tracer.
 set -u
-[ $# -ge 2 ] || { sed -n '3,8s/^# //p' "$0"; exit 2; }
+[ $# -ge 2 ] || { sed -n '3,9s/^# //p' "$0"; exit 2; }
 cd "$(dirname "$0")/../../.." || exit 1
 keel=$1/keel build=$1
 shift
@@ -219,6 +220,12 @@ run_hip() {
         "$build/tests/hardware/facts/facts" --lib="$hip" --kernels="$out"
     limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
         --expect=conformance/expect/hip.txt
+    run keel-torture ' 0 failed' gfx90a "$keel" conformance --device=hip://0 --mode=torture \
+        --seed=3 --tests=60 --samples=4
+    run keel-shuffle ' 0 failed' gfx90a "$keel" conformance --device=hip://0 --mode=shuffle \
+        --seed=3 --tests=100 --runs=1
+    run keel-fault ' 0 failed' gfx90a "$keel" conformance --mode=fault --seed=3 --tests=60 \
+        --device="hip://0?lib=$build/sim/hip/libkeelhip.so" --samples=4
     run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://1 \
         --device=hip://0 --seed=550 --count=150
     triton hip
