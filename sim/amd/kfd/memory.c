@@ -196,8 +196,8 @@ static void poison_make(void)
 }
 
 // Puts private views of the file of poison in the place of fresh host memory: a page costs nothing
-// until it is written. Much of such memory is what ROCm makes for a driver to save each queue in,
-// which nobody writes here. No child of a fork gets it, as ROCm has asked for what was there.
+// until it is written. Much of such memory ROCm makes so that the kernel can save each queue in it,
+// which this driver does not. No child of a fork gets it, as ROCm has asked for what was there.
 static bool poison_views(const buffer_t *buffer)
 {
     pthread_once(&poison_once, poison_make);
