@@ -18,7 +18,10 @@ case $driver in
 cuda) library=$build/sim/cuda/libcuda.so.1 host=() ;;
 hip) library=$build/sim/hip/libkeelhip.so host=("${on_amd[@]}") ;;
 amdgpu) library=$build/sim/hsa/libkeelhsa.so host=("${on_amd[@]}") ;;
-metal) library=$build/sim/metal/libMetal.so host=() ;;
+metal)
+    library=$build/sim/metal/libMetal.so host=()
+    export KEEL_SIM_METAL=cache=$build/sim/metal/cache # of compiled kernels
+    ;;
 *) echo "no driver has a sweep that is called '$driver': cuda, hip, amdgpu and metal have"; exit 2 ;;
 esac
 device="$driver://0?lib=$library"
