@@ -167,6 +167,8 @@ TEST(gpu, full_streams_hold_nobody, .driver = "cuda hip amdgpu", .also = NEED_OV
     keel_buffer_t *words = new_buffer_of(contents, sizeof contents), *x = new_buffer(64);
     keel_ref_t counter = keel_span(words, 0, 4), grid = keel_span(words, 16, 12);
     keel_ref_t low = keel_span(x, 0, 8), high = keel_span(x, 8, 8);
+    keel_buffer_t *h = new_host_buffer(64);
+    keel_ref_t h_low = keel_span(h, 0, 8), h_high = keel_span(h, 8, 8);
     keel_recording_t *remade = RECORD(1, raw_tally(counter, keel_slot(0, 0, 12)));
     keel_op_t tally = op_kernel("tally", 1, NULL, 0, keel_refs(&counter, 1));
     keel_op_t indirect = keel_op_indirect(tally, KEEL_COUNTS_STATIC, grid);
@@ -176,7 +178,11 @@ TEST(gpu, full_streams_hold_nobody, .driver = "cuda hip amdgpu", .also = NEED_OV
         {"fill", false, false, keel_op_fill(low, 1, 4)},
         {"odd fill", false, false, keel_op_fill(keel_span(x, 1, 6), 0x1234, 2)},
         {"copy", false, false, keel_op_copy(low, high)},
+        {"copy to the host", false, false, keel_op_copy(low, h_low)},
+        {"copy within the host's memory", false, false, keel_op_copy(h_low, h_high)},
+        {"fill of the host's memory", false, false, keel_op_fill(h_low, 1, 4)},
         {"update", false, false, keel_op_update(keel_span(x, 0, 4), contents)},
+        {"update of the host's memory", false, false, keel_op_update(keel_span(h, 0, 4), contents)},
         {"timestamp", false, false, keel_op_timestamp(keel_span(x, 0, 8))},
         {"indirect dispatch", true, false, indirect},
         {"indirect dispatch of a kernel made elsewhere", true, false, raw_tally(counter, grid)},

@@ -1,10 +1,10 @@
 #!/bin/bash
 # SPDX-License-Identifier: Apache-2.0
 # sweep.sh BUILD DRIVER [EACH [AREA...]]: conformance on a driver (cuda, hip, amdgpu or metal) over
-# its vendor's library in software, or the real one over a GPU in software, where every call of every
-# function of the library is refused once, fails once, and once takes the device with it. EACH (12;
-# 0: all of them) bounds how many calls of one function are tried in one test: polls come by the
-# thousand.
+# its vendor's library in software, or the real one over a GPU in software, where every call of
+# every function of the library is refused once, fails once, and once takes the device with it. EACH
+# (12; 0: all of them) bounds how many calls of one function are tried in one test: polls come by
+# the thousand.
 #
 # Goes area by area, prints a row for each as it ends, and keeps its output in
 # BUILD/logs/sweep/DRIVER. An area that passed is not run again until the programs change: begin
@@ -22,7 +22,10 @@ metal)
     library=$build/sim/metal/libMetal.so host=()
     export KEEL_SIM_METAL=cache=$build/sim/metal/cache # of compiled kernels
     ;;
-*) echo "no driver has a sweep that is called '$driver': cuda, hip, amdgpu and metal have"; exit 2 ;;
+*)
+    echo "no driver has a sweep that is called '$driver': cuda, hip, amdgpu and metal have" >&2
+    exit 2
+    ;;
 esac
 device="$driver://0?lib=$library"
 mkdir -p "$logs"

@@ -6,7 +6,9 @@
 
 // What all releases share: streams share a few queues of the GPU, a graph is launched node by node,
 // and hipFree and hipHostFree wait for all streams.
-#define QUIRKS .full_shared = true, .waits_shared = true, .graph_unrolls = true, .free_waits = true
+#define QUIRKS                                                                                     \
+    .full_shared = true, .waits_shared = true, .graph_unrolls = true, .free_waits = true,          \
+    .host_waits = true
 
 // Found out on the software GPU (docs/stream.md has the table), with HIP 5.2.3, 5.7.1 and 6.4.3. A
 // stream is given a quarter of the launches that fit: four or more share a queue of the GPU. HIP

@@ -55,14 +55,15 @@ static uint64_t host_stretch(stream_run_t *run, const keel_buffer_t *root, uintp
 }
 
 // Memory of the host may be locked in several pieces, which are copied one by one.
-static keel_status_t host_copy(stream_run_t *run, const keel_ref_t *host, bound_copy_t copy)
+static keel_status_t host_copy(stream_run_t *run, const keel_ref_t *host, const keel_ref_t *own,
+                               bound_copy_t copy)
 {
-    stream_queue_t *queue = stream_run_queue(run);
-    stream_device_t *device = stream_run_device(run);
+    const stream_context_t context = {.device = stream_run_device(run)};
+    bool ours = stream_copy_is_ours(&context, own, NULL);
     uintptr_t at = (uintptr_t)ref_host(host);
     for (uint64_t left = copy.size; left; left -= copy.size) {
         copy.size = host_stretch(run, host->buffer->root, at, left);
-        KEEL_TRY(device->api->copy(device->vendor, stream_queue_onto_copy(queue), &copy));
+        KEEL_TRY(stream_copy(run, &copy, ours));
         copy.source += copy.size;
         copy.target += copy.size;
         at += copy.size;
@@ -81,7 +82,7 @@ static keel_status_t across_copy(stream_run_t *run, const keel_cmd_across_t *c, 
     bound_copy_t copy = {out ? other : bound.address, out ? bound.address : other, bound.length};
     stream_run_follow(run, STREAM_TAIL_OWN);
     if (buffer_is_host(c->other))
-        return host_copy(run, out ? &c->copy.target : &c->copy.source, copy);
+        return host_copy(run, out ? &c->copy.target : &c->copy.source, own, copy);
     stream_vendor_t *peer = stream_device(c->other->device)->vendor;
     return device->api->copy_peer(device->vendor, stream_queue_onto_copy(queue), &copy,
                                   out ? peer : device->vendor, out ? device->vendor : peer);

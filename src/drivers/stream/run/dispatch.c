@@ -117,6 +117,26 @@ bool stream_ref_is_parted(const binder_t *binder, const keel_ref_t *ref)
     return owner && stream_buffer_is_parted(owner);
 }
 
+// Memory of the host, or of another owner that may have it there.
+static bool is_away(const stream_context_t *context, const keel_ref_t *ref)
+{
+    return context->device->limits.quirks.host_waits &&
+           (!ref || !bind_is_local(&context->binder, ref));
+}
+
+bool stream_fill_is_ours(const stream_context_t *context, const keel_ref_t *target)
+{
+    return is_away(context, target) || stream_ref_is_parted(&context->binder, target);
+}
+
+bool stream_copy_is_ours(const stream_context_t *context, const keel_ref_t *source,
+                         const keel_ref_t *target)
+{
+    return (is_away(context, source) && is_away(context, target)) ||
+           (source && stream_ref_is_parted(&context->binder, source)) ||
+           (target && stream_ref_is_parted(&context->binder, target));
+}
+
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
                         builtin_fill_t *arguments, stream_launch_t *launch)
 {
@@ -146,13 +166,13 @@ void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
     };
 }
 
-keel_status_t stream_copy(stream_run_t *run, const bound_copy_t *copy, bool parted)
+keel_status_t stream_copy(stream_run_t *run, const bound_copy_t *copy, bool ours)
 {
     stream_queue_t *queue = stream_run_queue(run);
     stream_device_t *device = stream_queue_device(queue);
     builtin_copy_t arguments = {0}; // gcc sees its address taken before it is written
     stream_launch_t launch;
-    if (parted) {
+    if (ours) {
         stream_copy_launch(device, copy, &arguments, &launch);
         return stream_launch(queue, &launch);
     }

@@ -147,7 +147,7 @@ static keel_status_t issue_fill(stream_run_t *run, const stream_context_t *conte
     bool sooner = is_sooner(queue, arguments.length, arguments.unit) &&
                   bind_is_local(&context->binder, &c->target);
     if (plain && !sooner && stream_fill_is_right(context->device, &fill) &&
-        !stream_ref_is_parted(&context->binder, &c->target))
+        !stream_fill_is_ours(context, &c->target))
         return context->device->api->fill(context->device->vendor, stream_queue_onto_copy(queue),
                                           &fill);
     return stream_launch(queue, &launch);
@@ -166,9 +166,8 @@ static keel_status_t issue_copy_between(stream_run_t *run, const stream_context_
     bool sooner = is_sooner(queue, copy.size, arguments.unit) &&
                   bind_is_local(&context->binder, &c->source) &&
                   bind_is_local(&context->binder, &c->target);
-    bool parted = stream_ref_is_parted(&context->binder, &c->source) ||
-                  stream_ref_is_parted(&context->binder, &c->target);
-    return sooner ? stream_launch(queue, &launch) : stream_copy(run, &copy, parted);
+    if (sooner) return stream_launch(queue, &launch);
+    return stream_copy(run, &copy, stream_copy_is_ours(context, &c->source, &c->target));
 }
 
 static keel_status_t issue_update(stream_run_t *run, const keel_cmd_execute_t *execute,
@@ -181,7 +180,7 @@ static keel_status_t issue_update(stream_run_t *run, const keel_cmd_execute_t *e
     if (!span.length) return NULL;
     KEEL_TRY(stream_stage(run, span.length, &data, &copy.source));
     memcpy(data, keel_update_data(c, execute), span.length);
-    return stream_copy(run, &copy, stream_ref_is_parted(&context->binder, &c->target));
+    return stream_copy(run, &copy, stream_copy_is_ours(context, NULL, &c->target));
 }
 
 static keel_status_t issue_timestamp(stream_run_t *run, const stream_context_t *context,

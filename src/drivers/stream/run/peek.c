@@ -52,12 +52,13 @@ static keel_status_t peek_copy(stream_run_t *run, const keel_cmd_execute_t *exec
                                const keel_ref_t *ref)
 {
     stream_device_t *device = stream_run_device(run);
-    binder_t binder = binder_of(execute);
+    const stream_context_t context = {.device = device, .binder = binder_of(execute)};
     bound_t span;
-    KEEL_TRY(bind_ref(&binder, ref, &span));
+    KEEL_TRY(bind_ref(&context.binder, ref, &span));
     bound_copy_t copy = {run->peek->address, span.address, span.length};
     stream_run_follow(run, STREAM_TAIL_OWN);
-    return stream_device_note(device, stream_copy(run, &copy, stream_ref_is_parted(&binder, ref)));
+    return stream_device_note(device,
+                              stream_copy(run, &copy, stream_copy_is_ours(&context, ref, NULL)));
 }
 
 keel_status_t stream_peek(stream_run_t *run, const keel_cmd_execute_t *execute,

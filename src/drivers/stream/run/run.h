@@ -168,12 +168,17 @@ keel_status_t stream_grid_refuse(const stream_device_t *device, const keel_cmd_d
 bool stream_fill_is_right(const stream_device_t *device, const bound_fill_t *fill);
 // Whether no vendor's call fills or copies it (stream_buffer_is_parted).
 bool stream_ref_is_parted(const binder_t *binder, const keel_ref_t *ref);
+// Whether a kernel of the core's fills it, or copies from one to the other, and no vendor's call of
+// a stream: one is parted, or all is the host's (quirk host_waits). NULL: it is memory for staging.
+bool stream_fill_is_ours(const stream_context_t *context, const keel_ref_t *target);
+bool stream_copy_is_ours(const stream_context_t *context, const keel_ref_t *source,
+                         const keel_ref_t *target);
 void stream_fill_launch(const stream_device_t *device, const bound_fill_t *fill,
                         builtin_fill_t *arguments, stream_launch_t *launch);
 void stream_copy_launch(const stream_device_t *device, const bound_copy_t *copy,
                         builtin_copy_t *arguments, stream_launch_t *launch);
-// Has the stream copy; `parted`: one side is (stream_ref_is_parted). The issuer's.
-keel_status_t stream_copy(stream_run_t *run, const bound_copy_t *copy, bool parted);
+// Has the stream copy; `ours`: by a kernel (stream_copy_is_ours). The issuer's.
+keel_status_t stream_copy(stream_run_t *run, const bound_copy_t *copy, bool ours);
 keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd_dispatch_t *c,
                                  builtin_counts_t *arguments);
 

@@ -91,6 +91,39 @@ static void fill_is_unordered(void)
     REQUIRE(!waits_for_streams(fill_call, memory, FACT_LONG_MS));
 }
 
+// Two pieces of memory of the host, and a stream that a kernel holds.
+static struct {
+    uint32_t *words[2];
+    void *stream;
+} held;
+
+static void held_copy(void *unused)
+{
+    HIP(hip.hipMemcpyAsync(held.words[0], held.words[1], 64, HIP_DEFAULT_KIND, held.stream));
+}
+
+static void held_fill(void *unused)
+{
+    HIP(hip.hipMemsetAsync(held.words[0], 1, 64, held.stream));
+}
+
+static bool waits_for_its_stream(void (*call)(void *unused))
+{
+    for (int i = 0; i < 2; i++) held.words[i] = hip_words_new();
+    held.stream = hip_stream_new();
+    const fact_try_t attempt = {call, NULL, hip_gate_release, hip_gate_close(held.stream)};
+    bool waits = fact_waits(&attempt, FACT_SHORT_MS);
+    HIP(hip.hipStreamSynchronize(held.stream));
+    return waits;
+}
+
+static void host_waits(void)
+{
+    hip_begin();
+    REQUIRE(waits_for_its_stream(held_copy));
+    REQUIRE(waits_for_its_stream(held_fill));
+}
+
 static char pages[2 * 4096] __attribute__((aligned(4096)));
 
 static void registered_twice(void)
@@ -314,6 +347,9 @@ const fact_t hip_memory_facts[] = {
      "before HIP 6 a copy of memory of the host to the first GPU, on a stream of another one, goes "
      "where that may not touch",
      SIM, host_to_peer, HOLDS, HOLDS, NULL},
+    {"memory.host_waits",
+     "a copy within memory of the host, and a fill of it, wait for the stream they are put on", SIM,
+     host_waits, HOLDS, HOLDS, NULL},
     {"memory.handles", "memory behind handles came with HIP 6; 5.7 says that it has none", SIM,
      handles_from_6, HOLDS, HOLDS, NULL},
     {"memory.reserved_anywhere", "addresses are reserved without the alignment asked for", SIM6,
