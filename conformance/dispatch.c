@@ -469,6 +469,20 @@ TEST(dispatch, raw_arguments_refused, RAW)
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "constant_size", attempt(large));
 }
 
+// Some vendors lose the device over a group that is larger than the kernel was compiled for.
+TEST(dispatch, raw_group_too_large, .needs = KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE)
+{
+    keel_entry_info_t info;
+    raw_t block = {.count = 0};
+    keel_op_t op = raw_dispatch(&block, NULL, 0);
+    TRY(keel_entry_info(kernel("raw"), &info));
+    CHECK(!info.max_group_size || info.max_group_size == 1);
+    op.as.dispatch.group_size = keel_groups(2, 1, 1);
+    if (info.max_group_size) FAILS_SAYING(KEEL_OUT_OF_RANGE, "'raw'", attempt(op));
+    op.as.dispatch.group_size = keel_groups(1, 1, 1);
+    reach(submit(op));
+}
+
 static keel_op_t raw_tally(keel_buffer_t *word, keel_groups_t groups)
 {
     keel_patch_t *patch = scratch(sizeof *patch);

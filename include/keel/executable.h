@@ -51,13 +51,14 @@ typedef struct keel_executable_info_t {
 
 // What keel_entry_info tells about an entry point.
 typedef struct keel_entry_info_t {
-    const char *name;       // lives as long as the executable
-    uint32_t group_size[3]; // work-items in a workgroup
-    uint32_t constants;     // bytes; for `raw` the size of the argument block, 0 if unknown
-    uint32_t bindings;      // how many it takes
-    uint32_t local_memory;  // bytes of workgroup memory
-    bool fixed_size;        // group_size is compiled in: a dispatch cannot change it
-    bool raw;               // takes its arguments as one block: keel_dispatch_t.raw
+    const char *name;        // lives as long as the executable
+    uint32_t group_size[3];  // work-items in a workgroup
+    uint32_t constants;      // bytes; for `raw` the size of the argument block, 0 if unknown
+    uint32_t bindings;       // how many it takes
+    uint32_t local_memory;   // bytes of workgroup memory
+    uint32_t max_group_size; // work-items together that it is compiled for; 0: as the device
+    bool fixed_size;         // group_size is compiled in: a dispatch cannot change it
+    bool raw;                // takes its arguments as one block: keel_dispatch_t.raw
 } keel_entry_info_t;
 
 // One binding of an entry point.

@@ -102,6 +102,10 @@ static keel_status_t group_size_check(const keel_caps_t *caps, const keel_dispat
     CHECK(!info->fixed_size || (size.x == own[0] && size.y == own[1] && size.z == own[2]),
           KEEL_UNSUPPORTED, "group_size: entry point '%s' is compiled for %u x %u x %u", info->name,
           own[0], own[1], own[2]);
+    CHECK(!info->max_group_size || size.x * size.y * size.z <= info->max_group_size,
+          KEEL_OUT_OF_RANGE,
+          "group_size: %u x %u x %u; entry point '%s' is compiled for at most %u work-items",
+          size.x, size.y, size.z, info->name, info->max_group_size);
     return NULL;
 }
 

@@ -87,6 +87,28 @@ static bool is_said(uint32_t number)
     return number != KEEL_UNSAID;
 }
 
+static uint32_t group_limit(const keel_image_entry_info_t *entry)
+{
+    return is_said(entry->max_group_size) ? entry->max_group_size : 0;
+}
+
+// How large groups of kernels made elsewhere may be, only their image says. One that cannot be read
+// says nothing: its vendor may know it.
+static void entries_limit(entries_t *e, const keel_image_t *image)
+{
+    image_info_t info;
+    bool raw = false;
+    for (uint32_t i = 0; i < e->count; i++) raw |= e->entries[i].raw;
+    if (!raw || image_recognise(image->data, image->size) == KEEL_IMAGE_UNKNOWN) return;
+    keel_status_t status = image_read(image->data, image->size, &info);
+    for (uint32_t i = 0; i < e->count && !status; i++)
+        for (uint32_t k = 0; k < info.entry_count && e->entries[i].raw; k++)
+            if (!strcmp(e->entries[i].name, info.entries[k].name))
+                e->entries[i].max_group_size = group_limit(&info.entries[k]);
+    image_info_finish(&info);
+    keel_status_release(status);
+}
+
 // That nothing but buffers is bound, and each alone.
 static keel_status_t bindings_check(const keel_image_entry_info_t *entry)
 {
@@ -149,6 +171,7 @@ static keel_status_t entries_take(entries_t *e, const image_info_t *info)
         for (int d = 0; d < 3; d++)
             e->entries[i].group_size[d] = is_said(size[d]) && size[d] ? size[d] : 1;
         e->entries[i].fixed_size = is_said(size[0]);
+        e->entries[i].max_group_size = group_limit(entry);
         e->abis[i] = KEEL_ABI_RAW;
         if (!is_shader(info, entry)) continue;
         shader_take(e, i, entry, infos, &at);
@@ -206,8 +229,12 @@ static keel_status_t entries_of_member(entries_t *e, keel_device_t *device,
 
 keel_status_t entries_read(entries_t *e, keel_device_t *device, const keel_image_t *image)
 {
-    if (image->entries) return entries_copy(e, image);
     image_info_t info;
+    if (image->entries) {
+        KEEL_TRY(entries_copy(e, image));
+        entries_limit(e, image);
+        return NULL;
+    }
     if (image_recognise(image->data, image->size) == KEEL_IMAGE_UNKNOWN)
         return KEEL_ERROR(KEEL_CORRUPT, "it is no image of a kind that is known");
     KEEL_TRY(image_read(image->data, image->size, &info));
