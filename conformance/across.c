@@ -95,6 +95,37 @@ TEST(across, all_ways, COPIES, .seconds = 60)
     }
 }
 
+static side_t side_exported(keel_device_t *device, uint64_t size)
+{
+    keel_buffer_options_t options = {.size = size,
+                                     .usage = KEEL_USAGE_TRANSFER | KEEL_USAGE_EXPORT};
+    side_t side = {.device = device};
+    TRY(keel_buffer_create(device, &options, &side.buffer));
+    OWN(side.buffer);
+    return side;
+}
+
+// Vendors let other devices see such memory by calls of its own.
+TEST(across, exported, .needs = KEEL_CAP_COPY_ACROSS | KEEL_CAP_EXECUTES | KEEL_CAP_EXPORT_FD)
+{
+    enum { SIZE = 5000 };
+    for (int i = 0; i < PARTNERS; i++) {
+        row("with %s", partner(i));
+        keel_device_t *other = open_device(partner(i));
+        keel_queue_t *queues[] = {the_queue(), keel_device_queue(other, 0)};
+        bool both = keel_device_caps(other)->bits & KEEL_CAP_EXPORT_FD;
+        side_t ours = side_exported(the_device(), SIZE);
+        side_t theirs = both ? side_exported(other, SIZE) : side_of(other, SIZE, false);
+        for (int q = 0; q < 2; q++) {
+            copy_between(queues[q], ours, theirs, SIZE);
+            copy_between(queues[q], theirs, ours, SIZE);
+        }
+        drop(ours.buffer);
+        drop(theirs.buffer);
+        drop(other);
+    }
+}
+
 TEST(across, large, COPIES, .seconds = 60, .heavy = true)
 {
     enum { SIZE = (17 << 20) + 77 };

@@ -123,6 +123,18 @@ static keel_status_t shared_import(stream_vendor_t *v, int fd, uint64_t *handle)
                     hipMemHandleTypePosixFileDescriptor);
 }
 
+// Copies between devices need that both see the memory, and the engine of either may make them. A
+// device that cannot see it is left out.
+static void shared_show(const stream_vendor_t *v, void *start, uint64_t size)
+{
+    for (int i = 0; i < v->devices; i++) {
+        const hipMemAccessDesc access = {{hipMemLocationTypeDevice, i},
+                                         hipMemAccessFlagsProtReadWrite};
+        if (i != v->device && v->symbols->hipMemSetAccess(start, size, &access, 1) != hipSuccess)
+            (void)v->symbols->hipGetLastError();
+    }
+}
+
 // More than there is can be mapped and not accessed. A release that does not survive unmapping that
 // needs no more than that the addresses are given back.
 static keel_status_t shared_map(stream_vendor_t *v, uint64_t address, uint64_t size,
@@ -133,6 +145,7 @@ static keel_status_t shared_map(stream_vendor_t *v, uint64_t address, uint64_t s
     KEEL_TRY(HIP_CALL(v->symbols, hipMemMap, start, size, 0, hip_pointer(handle), 0));
     keel_status_t status = HIP_CALL(v->symbols, hipMemSetAccess, start, size, &access, 1);
     bool refused = keel_status_code(status) == KEEL_INVALID_ARGUMENT;
+    if (!status) shared_show(v, start, size);
     if (status && !(refused && v->symbols->release->refused_stays)) shared_unmap(v, address, size);
     return status;
 }

@@ -68,7 +68,7 @@ static keel_status_t info_read(const stream_vendor_t *v, keel_device_info_t *inf
     KEEL_TRY(HIP_CALL(symbols, hipDeviceGetPCIBusId, info->pci, sizeof info->pci, v->device));
     KEEL_TRY(HIP_CALL(symbols, hipDeviceGetUuid, &uuid, v->device));
     memcpy(info->uuid, uuid.bytes, sizeof info->uuid);
-    info->has_uuid = true;
+    info->has_uuid = memcmp(uuid.bytes, "XX", 3) != 0; // of a card that has no number
     for (char *c = info->pci; *c; c++) *c = (char)tolower((unsigned char)*c);
     snprintf(info->vendor, sizeof info->vendor, "AMD");
     snprintf(info->target, sizeof info->target, "%s", v->target);
@@ -149,6 +149,7 @@ static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
 static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 {
     size_t memory = 0;
+    KEEL_TRY(HIP_CALL(v->symbols, hipGetDeviceCount, &v->devices));
     KEEL_TRY(HIP_CALL(v->symbols, hipDeviceTotalMem, &memory, v->device));
     KEEL_TRY(attributes_read(v, limits));
     KEEL_TRY(features_read(v, &limits->features));

@@ -11,8 +11,8 @@
 
 struct stream_vendor_t {
     const hip_symbols_t *symbols; // borrowed: they stay
-    int device;
-    char target[64]; // "gfx90a:sramecc+:xnack-"
+    int device, devices;          // of so many
+    char target[64];              // "gfx90a:sramecc+:xnack-"
 };
 
 // The parts of the table: each fills in its functions.
