@@ -14,13 +14,30 @@ extern const unsigned char keel_embed_hip_builtin[];
 HIP_FORWARDS(stream_create, hipStreamCreateWithPriority, (int32_t priority, stream_h *stream),
              (hipStream_t *)(void *)stream, hipStreamNonBlocking, priority)
 HIP_RELEASES(stream_destroy, hipStreamDestroy, what)
-HIP_FORWARDS(stream_drain, hipStreamSynchronize, (stream_h stream), stream)
 HIP_FORWARDS(stream_wait, hipStreamWaitEvent, (stream_h stream, stream_event_h event), stream,
              event, 0)
 HIP_FORWARDS(event_record, hipEventRecord, (stream_event_h event, stream_h s), event, s)
-HIP_FORWARDS(event_sync, hipEventSynchronize, (stream_event_h event), event)
 HIP_RELEASES(event_destroy, hipEventDestroy, what)
 HIP_RELEASES(module_unload, hipModuleUnload, what)
+
+// From HIP 7 on a wait succeeds when a kernel has gone wrong: the next call of any kind says so.
+static keel_status_t waited(const stream_vendor_t *v)
+{
+    int device;
+    return HIP_CALL(v->symbols, hipGetDevice, &device);
+}
+
+static keel_status_t stream_drain(stream_vendor_t *v, stream_h stream)
+{
+    KEEL_TRY(HIP_CALL(v->symbols, hipStreamSynchronize, stream));
+    return waited(v);
+}
+
+static keel_status_t event_sync(stream_vendor_t *v, stream_event_h event)
+{
+    KEEL_TRY(HIP_CALL(v->symbols, hipEventSynchronize, event));
+    return waited(v);
+}
 
 _Thread_local hipError_t hip_refused;
 

@@ -32,7 +32,7 @@ static const hip_release_t releases[] = {
      .properties = {"hipGetDeviceProperties", 792, 396},
      .quirks = {QUIRKS, .fill_word = 8, .pending = 2048, .transfer_room = 4, .event_room = 1,
                 .host_stays = true},
-     .broken = STREAM_GRAPHS | STREAM_UPLOAD},
+     .broken = STREAM_GRAPHS | STREAM_UPLOAD | STREAM_SHARED}, // it refuses to export by descriptor
     {.from = 50000000,
      .properties = {"hipGetDeviceProperties", 792, 396},
      .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51,
