@@ -117,11 +117,15 @@ bool stream_ref_is_parted(const binder_t *binder, const keel_ref_t *ref)
     return owner && stream_buffer_is_parted(owner);
 }
 
-// Memory of the host, or of another owner that may have it there.
+// Whether the vendor's call would wait for it: memory of the host, not of another device, which
+// kernels may not reach.
 static bool is_away(const stream_context_t *context, const keel_ref_t *ref)
 {
-    return context->device->limits.quirks.host_waits &&
-           (!ref || !bind_is_local(&context->binder, ref));
+    if (!context->device->limits.quirks.host_waits) return false;
+    const keel_buffer_t *root = ref ? bind_owner(&context->binder, ref) : NULL;
+    if (!root) return !ref;
+    return root->memory & KEEL_MEMORY_HOST_VISIBLE ||
+           (root->external.size && root->external.kind == KEEL_EXTERNAL_HOST);
 }
 
 bool stream_fill_is_ours(const stream_context_t *context, const keel_ref_t *target)
