@@ -105,7 +105,7 @@ static side_t side_exported(keel_device_t *device, uint64_t size)
     return side;
 }
 
-// Vendors let other devices see such memory by calls of its own.
+// Other devices see such memory only if the vendor was told that they may.
 TEST(across, exported, .needs = KEEL_CAP_COPY_ACROSS | KEEL_CAP_EXECUTES | KEEL_CAP_EXPORT_FD)
 {
     enum { SIZE = 5000 };

@@ -82,8 +82,8 @@ static void vendor_use(const char *uri, size_t count)
     for (size_t i = 0; i < count; i++) device_finish(&used[i]);
 }
 
-// Shows it memory of the host: a vendor may start threads then for each GPU that sees it (HIP,
-// which shows it to all of them, one that is not the first).
+// Shows memory of the host to the device: HIP shows it to every GPU then, and starts threads for
+// the first one if only another was open.
 static void memory_show(keel_device_t *device)
 {
     static _Alignas(4096) char memory[4096];

@@ -229,12 +229,12 @@ static keel_status_t entries_of_member(entries_t *e, keel_device_t *device,
 
 keel_status_t entries_read(entries_t *e, keel_device_t *device, const keel_image_t *image)
 {
-    image_info_t info;
     if (image->entries) {
         KEEL_TRY(entries_copy(e, image));
         entries_limit(e, image);
         return NULL;
     }
+    image_info_t info;
     if (image_recognise(image->data, image->size) == KEEL_IMAGE_UNKNOWN)
         return KEEL_ERROR(KEEL_CORRUPT, "it is no image of a kind that is known");
     KEEL_TRY(image_read(image->data, image->size, &info));

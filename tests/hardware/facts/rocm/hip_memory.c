@@ -55,14 +55,18 @@ static void fills_in_words(void)
     if (!signal) fill_all_middles();
 }
 
-// Whether a call waits for a kernel that stands in another stream.
-static bool waits_for_streams(void (*call)(void *user), void *user, unsigned patience_ms)
+// Whether a call waits for a kernel that stands in the stream.
+static bool waits_for(void *stream, void (*call)(void *user), void *user, unsigned patience_ms)
 {
-    void *stream = hip_stream_new();
     const fact_try_t attempt = {call, user, hip_gate_release, hip_gate_close(stream)};
     bool waits = fact_waits(&attempt, patience_ms);
     HIP(hip.hipStreamSynchronize(stream));
     return waits;
+}
+
+static bool waits_for_streams(void (*call)(void *user), void *user, unsigned patience_ms)
+{
+    return waits_for(hip_stream_new(), call, user, patience_ms);
 }
 
 static void free_call(void *memory)
@@ -107,21 +111,13 @@ static void held_fill(void *unused)
     HIP(hip.hipMemsetAsync(held.words[0], 1, 64, held.stream));
 }
 
-static bool waits_for_its_stream(void (*call)(void *unused))
-{
-    for (int i = 0; i < 2; i++) held.words[i] = hip_words_new();
-    held.stream = hip_stream_new();
-    const fact_try_t attempt = {call, NULL, hip_gate_release, hip_gate_close(held.stream)};
-    bool waits = fact_waits(&attempt, FACT_SHORT_MS);
-    HIP(hip.hipStreamSynchronize(held.stream));
-    return waits;
-}
-
 static void host_waits(void)
 {
     hip_begin();
-    REQUIRE(waits_for_its_stream(held_copy));
-    REQUIRE(waits_for_its_stream(held_fill));
+    for (int i = 0; i < 2; i++) held.words[i] = hip_words_new();
+    held.stream = hip_stream_new();
+    REQUIRE(waits_for(held.stream, held_copy, NULL, FACT_SHORT_MS));
+    REQUIRE(waits_for(held.stream, held_fill, NULL, FACT_SHORT_MS));
 }
 
 static char pages[2 * 4096] __attribute__((aligned(4096)));
