@@ -95,6 +95,7 @@ static const stream_quirks_t quirks = {
     .graph_waits = true,
     .locks_pages = true,
     .free_waits = true,
+    .host_waits = true,
     .pool_lags = true,
 };
 

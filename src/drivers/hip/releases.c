@@ -54,7 +54,8 @@ static const struct {
       .small_transfer = 1 << 16,
       .graph_waits = true,
       .locks_pages = true,
-      .free_waits = true}},
+      .free_waits = true,
+      .host_waits = true}},
 };
 
 const hip_release_t *hip_release_find(int version)

@@ -159,7 +159,7 @@ static void test_rests_and_forgets_nothing(void **state)
 {
     (void)state;
     keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
     keeper_stops(from, to);
     atomic_store(&held, true);
     copy_submit(from, to);
@@ -177,7 +177,7 @@ static void test_forgets_no_memory(void **state)
     keel_pool_t *pool = *state;
     keel_pool_stats_t stats;
     keel_buffer_t *from = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
-    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE), *large = NULL;
+    keel_buffer_t *to = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL), *large = NULL;
     keel_queue_t *queue = keel_device_queue(device, 0);
     keel_point_t done;
     keeper_stops(from, to);

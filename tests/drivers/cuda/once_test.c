@@ -455,7 +455,7 @@ static void test_plain_graphs_do_not_wait(void **state)
     keel_queue_t *queue = keel_device_queue(place->device, 0);
     keel_recording_t *recording = NULL;
     keel_op_t op = keel_op_fill(keel_span(place->words, 4, 4), 7, 4);
-    keel_op_t wait = keel_op_copy(keel_span(place->words, 4, 4), keel_span(place->words, 12, 4));
+    keel_op_t wait = keel_op_copy(keel_span(place->words, 4, 4), keel_span(place->aside, 12, 4));
     keel_point_t done;
     assert_null(keel_recording_create(place->device, NULL, &recording));
     assert_null(keel_recording_add(recording, &op, 1));
@@ -484,7 +484,7 @@ static void test_kept(void **state)
 {
     place_t *place = *state, other = {.device = place->device, .words = place->words};
     keel_queue_t *queue = keel_device_queue(place->device, 0);
-    keel_op_t wait = keel_op_copy(keel_span(place->words, 4, 4), keel_span(place->words, 12, 4));
+    keel_op_t wait = keel_op_copy(keel_span(place->words, 4, 4), keel_span(place->aside, 12, 4));
     keel_op_t op = tally(place, keel_span(place->words, 0, 4));
     keel_point_t done;
     load(&other);

@@ -62,12 +62,24 @@ static int teardown(void **state)
     return 0;
 }
 
+// What is in memory of the device. (To that CUDA copies; to memory of the host kernels do.)
+static void fetch(keel_device_t *device, keel_buffer_t *buffer, void *bytes, uint64_t size)
+{
+    keel_buffer_t *seen = buffer_create(device, size, KEEL_MEMORY_HOST_VISIBLE);
+    keel_point_t done;
+    assert_null(keel_queue_copy(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(buffer),
+                                keel_whole(seen), &done));
+    ok(done);
+    assert_null(keel_buffer_read(seen, 0, bytes, size));
+    keel_buffer_release(seen);
+}
+
 static void test_updates_keep_their_bytes(void **state)
 {
     (void)state;
     keel_device_t *device = device_open("");
     keel_queue_t *queue = keel_device_queue(device, 0);
-    keel_buffer_t *buffer = buffer_create(device, PIECE * PIECES, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *buffer = buffer_create(device, PIECE * PIECES, KEEL_MEMORY_DEVICE_LOCAL);
     unsigned char *bytes = malloc(PIECE * PIECES);
     keel_point_t done[PIECES];
     assert_non_null(bytes);
@@ -79,7 +91,7 @@ static void test_updates_keep_their_bytes(void **state)
     }
     atomic_store(&held, false);
     for (int i = 0; i < PIECES; i++) ok(done[i]);
-    assert_null(keel_buffer_read(buffer, 0, bytes, PIECE * PIECES));
+    fetch(device, buffer, bytes, PIECE * PIECES);
     for (int i = 0; i < PIECE * PIECES; i++) assert_int_equal(bytes[i], i / PIECE + 1);
     free(bytes);
     keel_buffer_release(buffer);
@@ -93,7 +105,7 @@ static void test_updates_one_by_one(void **state)
     (void)state;
     keel_device_t *device = device_open("");
     keel_queue_t *queue = keel_device_queue(device, 0);
-    keel_buffer_t *buffer = buffer_create(device, PIECE, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *buffer = buffer_create(device, PIECE, KEEL_MEMORY_DEVICE_LOCAL);
     unsigned char *bytes = malloc(PIECE);
     assert_non_null(bytes);
     atomic_store(&beyond, 0);
@@ -103,7 +115,7 @@ static void test_updates_one_by_one(void **state)
         keel_op_t op = keel_op_update(keel_span(buffer, 0, PIECE), bytes);
         assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, &done));
         ok(done);
-        assert_null(keel_buffer_read(buffer, 0, bytes, PIECE));
+        fetch(device, buffer, bytes, PIECE);
         for (int b = 0; b < PIECE; b++) assert_int_equal(bytes[b], i + 1);
     }
     assert_int_equal(atomic_load(&beyond), 0);
