@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: Apache-2.0
 // The calls that copy and fill. Those without a stream go to the legacy default stream, and wait
-// where the host's memory takes part; so do asynchronous ones with pageable memory to write to.
+// where the host's memory takes part; so do asynchronous ones with pageable memory to write to, and
+// such within the host's memory.
+#include "cuda/arena.h"
 #include "cuda/call.h"
 #include "cuda/copy.h"
 #include "cuda/engine.h"
@@ -12,6 +14,13 @@ static bool is_device(const side_t *side)
     return side->type != CU_MEMORYTYPE_HOST && !side_is_pageable(side);
 }
 
+static bool is_host(const side_t *side)
+{
+    const range_t *range = arena_find(side->address);
+    return !is_device(side) ||
+           (range && (range->kind == RANGE_HOST || range->kind == RANGE_REGISTERED));
+}
+
 static CUresult transfer(CUcontext current, work_t *work, CUstream handle, timing_t timing)
 {
     CUstream stream = stream_of(current, handle);
@@ -21,8 +30,9 @@ static CUresult transfer(CUcontext current, work_t *work, CUstream handle, timin
     if (!copy_check(copy, WHEN_ENQUEUED, work->maker) || !copy_is_apart(copy, work->maker)) {
         return CUDA_ERROR_INVALID_VALUE;
     }
-    bool waits = timing == SYNCHRONOUS ? !is_device(&copy->from) || !is_device(&copy->to)
-                                       : side_is_pageable(&copy->to);
+    bool waits = timing == SYNCHRONOUS
+                     ? !is_device(&copy->from) || !is_device(&copy->to)
+                     : side_is_pageable(&copy->to) || (is_host(&copy->from) && is_host(&copy->to));
     if (side_is_pageable(&copy->from) && !waits && !copy_stage(copy)) {
         return CUDA_ERROR_OUT_OF_MEMORY;
     }

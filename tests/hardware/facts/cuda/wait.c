@@ -226,6 +226,44 @@ static void free_holds_up_others(void)
     NEED(pthread_join(thread, NULL) == 0);
 }
 
+// Words of the host, and a stream that stands at a gate.
+static struct {
+    CUdeviceptr from, to;
+    CUstream stream;
+} held;
+
+static void held_copy(void *none)
+{
+    CU(cu.cuMemcpyAsync(held.to, held.from, 64, held.stream));
+}
+
+static void held_fill(void *none)
+{
+    CU(cu.cuMemsetD32Async(held.to, 1, 16, held.stream));
+}
+
+static bool held_waits(void (*call)(void *), unsigned patience)
+{
+    cuda_begin();
+    held.from = (uintptr_t)cuda_words();
+    held.to = (uintptr_t)cuda_words();
+    held.stream = cuda_stream();
+    gate_t gate = gate_close(held.stream);
+    bool waits = fact_waits(&(fact_try_t){call, NULL, gate_open, &gate}, patience);
+    CU(cu.cuStreamSynchronize(held.stream));
+    return waits;
+}
+
+static void host_copy_waits(void)
+{
+    REQUIRE(held_waits(held_copy, FACT_SHORT_MS));
+}
+
+static void host_fill_does_not(void)
+{
+    REQUIRE(!held_waits(held_fill, FACT_LONG_MS));
+}
+
 const fact_t cuda_wait_facts[] = {
     {"wait.free", "cuMemFree waits for the device", H200, free_waits, HOLDS, HOLDS, NULL},
     {"wait.free_host", "cuMemFreeHost waits for the device", H200, free_host_waits, HOLDS, HOLDS,
@@ -241,6 +279,11 @@ const fact_t cuda_wait_facts[] = {
      H200, updatable_destroy_waits, HOLDS, HOLDS, NULL},
     {"wait.held_up", "while one thread waits in cuMemFree, no other can make an event", H200,
      free_holds_up_others, HOLDS, HOLDS, NULL},
+    {"wait.host_copy",
+     "an asynchronous copy within page-locked memory returns when the stream has come to it",
+     "CUDA Driver API, API synchronization behavior; " H200, host_copy_waits, HOLDS, HOLDS, NULL},
+    {"wait.not_host_fill", "an asynchronous fill of page-locked memory does not wait",
+     "CUDA Driver API, API synchronization behavior", host_fill_does_not, HOLDS, HOLDS, NULL},
     {"wait.not_alloc", "cuMemAlloc, cuMemHostAlloc and cuMemAllocManaged do not wait", H200,
      alloc_does_not, HOLDS, HOLDS, NULL},
     {"wait.not_register", "cuMemHostRegister does not wait", H200, register_does_not, HOLDS, HOLDS,
