@@ -469,6 +469,20 @@ TEST(dispatch, raw_arguments_refused, RAW)
     FAILS_SAYING(KEEL_OUT_OF_RANGE, "constant_size", attempt(large));
 }
 
+// Where the image says how many bytes a kernel takes, what is behind a shorter block is not read.
+TEST(dispatch, raw_arguments_too_short, RAW)
+{
+    keel_entry_info_t info;
+    raw_t block = {.count = 0};
+    keel_op_t op = raw_dispatch(&block, NULL, 0);
+    TRY(keel_entry_info(kernel("raw"), &info));
+    CHECK(!info.constants || info.constants == sizeof block);
+    op.as.dispatch.constant_size = sizeof block - 1;
+    if (info.constants) FAILS_SAYING(KEEL_INVALID_ARGUMENT, "constant_size", attempt(op));
+    op.as.dispatch.constant_size = sizeof block;
+    reach(submit(op));
+}
+
 // Some vendors lose the device over a group that is larger than the kernel was compiled for.
 TEST(dispatch, raw_group_too_large, .needs = KEEL_CAP_RAW_ARGUMENTS | KEEL_CAP_GROUP_SIZE)
 {

@@ -49,7 +49,8 @@ typedef struct keel_executable_info_t {
     const char *name;      // as asked for; else its path, or "executable"
 } keel_executable_info_t;
 
-// What keel_entry_info tells about an entry point.
+// What keel_entry_info tells about an entry point. What compilers for AMD's GPUs hide behind a
+// kernel's own arguments is not counted in its argument block: the driver fills it in.
 typedef struct keel_entry_info_t {
     const char *name;        // lives as long as the executable
     uint32_t group_size[3];  // work-items in a workgroup

@@ -92,9 +92,22 @@ static uint32_t group_limit(const keel_image_entry_info_t *entry)
     return is_said(entry->max_group_size) ? entry->max_group_size : 0;
 }
 
-// How large groups of kernels made elsewhere may be, only their image says. One that cannot be read
-// says nothing: its vendor may know it.
-static void entries_limit(entries_t *e, const keel_image_t *image)
+static uint32_t block_size(const keel_image_entry_info_t *entry)
+{
+    uint32_t size = image_given_size(entry);
+    return is_said(size) ? size : 0;
+}
+
+static void entry_complete(keel_entry_info_t *entry, const keel_image_entry_info_t *said)
+{
+    entry->max_group_size = group_limit(said);
+    if (!entry->constants) entry->constants = block_size(said);
+}
+
+// How large groups of kernels made elsewhere may be, and their blocks of arguments where the
+// container does not tell, only their image says. One that cannot be read says nothing: its vendor
+// may know it.
+static void entries_complete(entries_t *e, const keel_image_t *image)
 {
     image_info_t info;
     bool raw = false;
@@ -104,7 +117,7 @@ static void entries_limit(entries_t *e, const keel_image_t *image)
     for (uint32_t i = 0; i < e->count && !status; i++)
         for (uint32_t k = 0; k < info.entry_count && e->entries[i].raw; k++)
             if (!strcmp(e->entries[i].name, info.entries[k].name))
-                e->entries[i].max_group_size = group_limit(&info.entries[k]);
+                entry_complete(&e->entries[i], &info.entries[k]);
     image_info_finish(&info);
     keel_status_release(status);
 }
@@ -167,7 +180,7 @@ static keel_status_t entries_take(entries_t *e, const image_info_t *info)
         const keel_image_entry_info_t *entry = &info->entries[i];
         const uint32_t *size = entry->group_size;
         e->entries[i] = (keel_entry_info_t){.name = name_copy(&at, entry->name), .raw = true};
-        if (is_said(entry->param_size)) e->entries[i].constants = entry->param_size;
+        e->entries[i].constants = block_size(entry);
         for (int d = 0; d < 3; d++)
             e->entries[i].group_size[d] = is_said(size[d]) && size[d] ? size[d] : 1;
         e->entries[i].fixed_size = is_said(size[0]);
@@ -231,7 +244,7 @@ keel_status_t entries_read(entries_t *e, keel_device_t *device, const keel_image
 {
     if (image->entries) {
         KEEL_TRY(entries_copy(e, image));
-        entries_limit(e, image);
+        entries_complete(e, image);
         return NULL;
     }
     image_info_t info;

@@ -34,3 +34,16 @@ keel_status_t image_read(const void *data, size_t size, image_info_t *info)
     if (readers[kind]) return readers[kind](data, size, info);
     return KEEL_ERROR(KEEL_UNSUPPORTED, "it is no image of a kind that is known");
 }
+
+uint32_t image_given_size(const keel_image_entry_info_t *entry)
+{
+    uint32_t end = 0, hidden = 0;
+    for (uint32_t i = 0; i < entry->param_count; i++) {
+        const keel_image_param_t *param = &entry->params[i]; // by offset, within param_size
+        if (param->kind == KEEL_PARAM_HIDDEN)
+            hidden++;
+        else
+            end = param->offset + param->size;
+    }
+    return hidden ? end : entry->param_size;
+}

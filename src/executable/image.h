@@ -55,6 +55,10 @@ keel_status_t image_read(const void *data, size_t size, image_info_t *info) KEEL
 // A short lower-case name: "zstd".
 const char *image_packing_name(image_packing_t packing);
 
+// Bytes of the block of parameters that who dispatches gives: what is hidden behind them is the
+// runtime's. KEEL_UNSAID if the image does not say.
+uint32_t image_given_size(const keel_image_entry_info_t *entry);
+
 // Releases what a reader filled in; also after a failure, and twice.
 void image_info_finish(image_info_t *info);
 

@@ -168,6 +168,10 @@ static void test_parameters(void **state)
     assert_true(saxpy->param_count > 5); // for it asks for the implicit ones
     assert_string_equal(saxpy->params[5].type, "hidden_block_count_x");
     assert_int_equal(saxpy->params[5].kind, KEEL_PARAM_HIDDEN);
+    const keel_image_param_t *own = &saxpy->params[4];
+    assert_int_equal(image_given_size(saxpy), own->offset + own->size);
+    assert_in_range(saxpy->param_size, own->offset + own->size + 1, 4096);
+    assert_int_equal(image_given_size(&(keel_image_entry_info_t){.param_size = 24}), 24);
     image_info_finish(&info);
     free(data);
 }

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hidden arguments on amdgpu://: the driver fills them in, whatever the caller has there. Once
-// where the host writes the packet, and in recordings, whose packets the GPU writes: with the block
-// known, and with all behind the buffer's address a parameter of the execution.
+// Hidden arguments on amdgpu://: the driver fills them in, whatever the caller has there, or
+// nothing. Once where the host writes the packet, and in recordings, whose packets the GPU writes:
+// with the block known, and with all behind the buffer's address a parameter of the execution.
 #include "drivers/hidden.h"
 
 static void recording_run(const hidden_t *h, const void *parameters, size_t size)
@@ -20,12 +20,12 @@ static void clear(const hidden_t *h)
                          4 * HIDDEN_GROUPS * HIDDEN_SIZE));
 }
 
-static void run(void)
+static void run_with(uint32_t more)
 {
     keel_executable_t *executable = NULL;
     hidden_t h;
     OK(hidden_load(&executable));
-    hidden_begin(&h, executable);
+    hidden_begin(&h, executable, more);
     hidden_run(&h, h.op);
     clear(&h);
     recording_run(&h, NULL, 0);
@@ -36,6 +36,12 @@ static void run(void)
     recording_run(&h, h.block, h.size);
     keel_buffer_release(h.out);
     keel_executable_release(executable);
+}
+
+static void run(void)
+{
+    run_with(0);
+    run_with(HIDDEN_MORE);
 }
 
 static void test_version_4(void **state)

@@ -1,13 +1,15 @@
 // SPDX-License-Identifier: Apache-2.0
-// Hidden arguments on hip://: HIP fills them in.
+// Hidden arguments on hip://: HIP fills them in, whatever the caller has there, or nothing.
 #include "drivers/hidden.h"
 
 static void run(keel_executable_t *executable)
 {
-    hidden_t h;
-    hidden_begin(&h, executable);
-    hidden_run(&h, h.op);
-    keel_buffer_release(h.out);
+    for (int i = 0; i < 2; i++) {
+        hidden_t h;
+        hidden_begin(&h, executable, i ? HIDDEN_MORE : 0);
+        hidden_run(&h, h.op);
+        keel_buffer_release(h.out);
+    }
     keel_executable_release(executable);
 }
 

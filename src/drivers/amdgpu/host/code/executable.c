@@ -171,25 +171,10 @@ static const char *const hidden_names[AMDGPU_HIDDEN_KINDS] = {
     [AMDGPU_GRID_DIMS] = "hidden_grid_dims",
 };
 
-// Compilers put what is hidden behind all else.
-static void given_find(const keel_image_entry_info_t *entry, amdgpu_kernel_t *kernel)
-{
-    uint64_t end = 0;
-    bool hidden = false;
-    for (uint32_t i = 0; i < entry->param_count; i++) {
-        const keel_image_param_t *param = &entry->params[i];
-        uint64_t behind = (uint64_t)param->offset + param->size;
-        if (param->kind == KEEL_PARAM_HIDDEN)
-            hidden = true;
-        else if (behind > end)
-            end = behind;
-    }
-    if (hidden && end < kernel->arguments) kernel->given = (uint32_t)end;
-}
-
 static void hidden_read(const keel_image_entry_info_t *entry, amdgpu_kernel_t *kernel)
 {
-    given_find(entry, kernel);
+    uint32_t given = image_given_size(entry);
+    if (given < entry->param_size) kernel->given = given;
     for (uint32_t i = 0; i < entry->param_count; i++) {
         const keel_image_param_t *param = &entry->params[i];
         for (int k = 0; k < AMDGPU_HIDDEN_KINDS; k++) {
