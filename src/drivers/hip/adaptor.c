@@ -20,11 +20,19 @@ HIP_FORWARDS(event_record, hipEventRecord, (stream_event_h event, stream_h s), e
 HIP_RELEASES(event_destroy, hipEventDestroy, what)
 HIP_RELEASES(module_unload, hipModuleUnload, what)
 
+_Thread_local hipError_t hip_refused;
+
+static keel_status_t refused(const stream_vendor_t *v)
+{
+    return hip_status_entered(v->symbols, hip_refused, "hipSetDevice");
+}
+
 // From HIP 7 on a wait succeeds when a kernel has gone wrong: the next call of any kind says so.
 static keel_status_t waited(const stream_vendor_t *v)
 {
     int device;
-    return HIP_CALL(v->symbols, hipGetDevice, &device);
+    KEEL_TRY(refused(v));
+    return hip_status_entered(v->symbols, v->symbols->hipGetDevice(&device), "hipGetDevice");
 }
 
 static keel_status_t stream_drain(stream_vendor_t *v, stream_h stream)
@@ -38,8 +46,6 @@ static keel_status_t event_sync(stream_vendor_t *v, stream_event_h event)
     KEEL_TRY(HIP_CALL(v->symbols, hipEventSynchronize, event));
     return waited(v);
 }
-
-_Thread_local hipError_t hip_refused;
 
 // The current device and the mode of capturing are variables of the thread: to read and to set
 // them is cheap. ROCm refuses no number of a device that exists; if it did, the thread's calls
@@ -131,12 +137,17 @@ static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const cha
     return kind == KEEL_IMAGE_HSACO ? gfx_rank(v->target, target) : 0;
 }
 
+// The words for a wrong image are also those for a kernel that has gone wrong.
 static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_h *module)
 {
     hipModule_t made = NULL;
-    keel_status_t status = HIP_CALL(v->symbols, hipModuleLoadData, &made, data);
+    *module = NULL;
+    KEEL_TRY(refused(v));
+    hipError_t result = v->symbols->hipModuleLoadData(&made, data);
     *module = made;
-    return status;
+    if (result == hipErrorInvalidKernelFile || result == hipErrorInvalidSource)
+        return hip_status_as(v->symbols, result, KEEL_CORRUPT, "hipModuleLoadData");
+    return hip_status(v->symbols, result, "hipModuleLoadData");
 }
 
 static keel_status_t module_function(stream_vendor_t *v, stream_module_h module, const char *name,

@@ -21,12 +21,12 @@ static keel_code_t code_of(hipError_t result)
     case hipErrorInvalidConfiguration:
     case hipErrorInvalidDevicePointer:
     case hipErrorHostMemoryAlreadyRegistered: return KEEL_INVALID_ARGUMENT;
-    case hipErrorInvalidImage:
-    case hipErrorInvalidKernelFile:
-    case hipErrorInvalidSource: return KEEL_CORRUPT;
+    case hipErrorInvalidImage: return KEEL_CORRUPT;
     case hipErrorNoBinaryForGpu:
     case hipErrorSharedObjectInitFailed: // a code object of a version that came later
     case hipErrorNotSupported: return KEEL_UNSUPPORTED;
+    case hipErrorInvalidKernelFile: // an instruction that the GPU does not know
+    case hipErrorInvalidSource:
     case hipErrorInvalidHandle: // of what only Keel makes: another library has reset the device
     case hipErrorInvalidContext:
     case hipErrorNotInitialized:
@@ -44,13 +44,26 @@ static keel_code_t code_of(hipError_t result)
     }
 }
 
-keel_status_t hip_status_make(const hip_symbols_t *symbols, hipError_t result, const char *call)
+keel_status_t hip_status_as(const hip_symbols_t *symbols, hipError_t result, keel_code_t code,
+                            const char *call)
 {
-    if (result == hipSuccess) return NULL;
     const char *name = symbols->hipGetErrorName(result), *text = symbols->hipGetErrorString(result);
     (void)symbols->hipGetLastError();
-    return KEEL_ERROR(code_of(result), "%s returned %s (%d): %s", call, name ? name : "?",
-                      (int)result, text ? text : "");
+    return KEEL_ERROR(code, "%s returned %s (%d): %s", call, name ? name : "?", (int)result,
+                      text ? text : "");
+}
+
+keel_status_t hip_status_make(const hip_symbols_t *symbols, hipError_t result, const char *call)
+{
+    return result == hipSuccess ? NULL : hip_status_as(symbols, result, code_of(result), call);
+}
+
+keel_status_t hip_status_entered(const hip_symbols_t *symbols, hipError_t result, const char *call)
+{
+    keel_code_t code = code_of(result);
+    bool absent = code == KEEL_NOT_FOUND || code == KEEL_RESOURCE_EXHAUSTED;
+    if (result == hipSuccess) return NULL;
+    return hip_status_as(symbols, result, absent ? code : KEEL_DEVICE_LOST, call);
 }
 
 // What the releases do not share: which function describes a device.

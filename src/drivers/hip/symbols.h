@@ -194,6 +194,14 @@ keel_status_t hip_symbols_open(const char *path, const hip_symbols_t **symbols) 
 keel_status_t hip_status_make(const hip_symbols_t *symbols, hipError_t result,
                               const char *call) KEEL_COLD;
 
+// The same with a code of one's own, for no hipSuccess.
+keel_status_t hip_status_as(const hip_symbols_t *symbols, hipError_t result, keel_code_t code,
+                            const char *call) KEEL_COLD;
+// The same for hipGetDevice and hipSetDevice, which a device refuses that is not there, or has
+// failed: HIP 7 then has one error for all calls, whatever that means elsewhere.
+keel_status_t hip_status_entered(const hip_symbols_t *symbols, hipError_t result,
+                                 const char *call) KEEL_COLD;
+
 // What hipSetDevice said when the thread entered a device (api.h). If it refused, the thread has
 // another device than its calls are meant for, and none is made.
 extern _Thread_local hipError_t hip_refused;
@@ -201,7 +209,7 @@ extern _Thread_local hipError_t hip_refused;
 // Calls a function of the table by its name, for a status of Keel's.
 #define HIP_CALL(symbols_, name, ...)                                                              \
     (__builtin_expect(hip_refused != hipSuccess, 0)                                                \
-         ? hip_status((symbols_), hip_refused, "hipSetDevice")                                     \
+         ? hip_status_entered((symbols_), hip_refused, "hipSetDevice")                             \
          : hip_status((symbols_), (symbols_)->name(__VA_ARGS__), #name))
 
 // The same for one that is meant for no device but that of the handle it gets.

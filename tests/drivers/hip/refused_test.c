@@ -4,6 +4,7 @@
 // would call them.
 #include <keel/keel.h>
 
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -79,6 +80,41 @@ static void a_device_that_is_not_known_is_set(void **state)
     assert_int_equal(symbols->hipSetDevice(0), hipSuccess);
 }
 
+static hipError_t (*get_device)(int *device);
+static hipError_t (*set_device)(int device);
+static _Atomic bool failed; // the GPU: HIP 7 then has this for all calls
+
+static hipError_t get_device_of_failed(int *device)
+{
+    return atomic_load(&failed) ? hipErrorInvalidKernelFile : get_device(device);
+}
+
+static hipError_t set_device_of_failed(int device)
+{
+    return atomic_load(&failed) ? hipErrorInvalidKernelFile : set_device(device);
+}
+
+// Whatever the word for it means elsewhere.
+static void a_device_that_is_refused_later_is_lost(void **state)
+{
+    (void)state;
+    keel_device_t *device;
+    keel_buffer_t *buffer;
+    const keel_buffer_options_t options = {.size = 64};
+    get_device = symbols->hipGetDevice;
+    set_device = symbols->hipSetDevice;
+    symbols->hipGetDevice = get_device_of_failed;
+    symbols->hipSetDevice = set_device_of_failed;
+    ok(keel_device_open(URI(1), NULL, &device));
+    atomic_store(&failed, true);
+    says(keel_buffer_create(device, &options, &buffer), KEEL_DEVICE_LOST, ""); // or the keeper saw
+    atomic_store(&failed, false);
+    says(keel_buffer_create(device, &options, &buffer), KEEL_DEVICE_LOST, "is lost");
+    keel_device_release(device);
+    symbols->hipGetDevice = get_device;
+    symbols->hipSetDevice = set_device;
+}
+
 static hipError_t (*attribute)(int *value, hipDeviceAttribute_t what, int device);
 
 static hipError_t without_depth(int *value, hipDeviceAttribute_t what, int device)
@@ -103,6 +139,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(no_call_goes_to_another_device),
         cmocka_unit_test(a_device_that_is_not_known_is_set),
+        cmocka_unit_test(a_device_that_is_refused_later_is_lost),
         cmocka_unit_test(a_device_without_groups_is_not_opened),
     };
     return cmocka_run_group_tests(tests, library_open, NULL);
