@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Targets: "gfx90a:sramecc+:xnack-" is a processor, and features that a device has or lacks.
+// "gfx11-generic" is several processors.
 #include "kit/gfx.h"
 
 #include <keel/driver/image.h>
@@ -25,12 +26,35 @@ static bool feature_is_here(const char *here, const char *feature)
     return false;
 }
 
+// What compilers make for several processors at once.
+static const struct {
+    const char *target, *processors[10]; // the list ends with NULL
+} generics[] = {
+    {"gfx9-generic", {"gfx900", "gfx902", "gfx904", "gfx906", "gfx909", "gfx90c"}},
+    {"gfx9-4-generic", {"gfx940", "gfx941", "gfx942", "gfx950"}},
+    {"gfx10-1-generic", {"gfx1010", "gfx1011", "gfx1012", "gfx1013"}},
+    {"gfx10-3-generic",
+     {"gfx1030", "gfx1031", "gfx1032", "gfx1033", "gfx1034", "gfx1035", "gfx1036"}},
+    {"gfx11-generic",
+     {"gfx1100", "gfx1101", "gfx1102", "gfx1103", "gfx1150", "gfx1151", "gfx1152", "gfx1153"}},
+    {"gfx12-generic", {"gfx1200", "gfx1201"}},
+};
+
+static bool generic_has(const char *target, const char *here)
+{
+    for (size_t i = 0; i < sizeof generics / sizeof generics[0]; i++)
+        for (int k = 0; part_equals(generics[i].target, target) && generics[i].processors[k]; k++)
+            if (part_equals(generics[i].processors[k], here)) return true;
+    return false;
+}
+
 // Code that names no feature runs on devices with and without it. The more it names, the better it
 // fits.
 uint32_t gfx_rank(const char *here, const char *target)
 {
-    uint32_t rank = KEEL_RANK_EXACT;
-    if (!part_equals(here, target)) return 0;
+    bool exact = part_equals(here, target);
+    uint32_t rank = exact ? KEEL_RANK_EXACT : KEEL_RANK_COMPATIBLE;
+    if (!exact && !generic_has(target, here)) return 0;
     for (target += part_length(target); *target; target += part_length(target), rank++)
         if (!feature_is_here(here, ++target)) return 0;
     return rank;

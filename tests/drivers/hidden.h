@@ -56,10 +56,12 @@ static inline void hidden_compile_hip(void)
         "hipcc --genco --offload-arch=gfx90a -O2 -mcode-object-version=4 -x hip k.hip -o k.hsaco");
 }
 
+static const char *hidden_file = "k.hsaco"; // or one that the command line names
+
 static inline keel_status_t hidden_load(keel_executable_t **executable)
 {
     keel_executable_options_t options = {.name = "hidden"};
-    void *data = tools_read("k.hsaco", &options.size);
+    void *data = tools_read(hidden_file, &options.size);
     options.data = data;
     keel_status_t status = keel_executable_load(device, &options, executable);
     free(data);

@@ -34,12 +34,30 @@ static void test_more_features_fit_better(void **state)
     assert_int_equal(gfx_rank(here, here), KEEL_RANK_EXACT + 2);
 }
 
+static void test_generic_code_fits_its_processors(void **state)
+{
+    (void)state;
+    assert_int_equal(gfx_rank("gfx906:sramecc+:xnack-", "gfx9-generic"), KEEL_RANK_COMPATIBLE);
+    assert_int_equal(gfx_rank("gfx906:sramecc+:xnack-", "gfx9-generic:xnack-"),
+                     KEEL_RANK_COMPATIBLE + 1);
+    assert_int_equal(gfx_rank("gfx906:sramecc+:xnack-", "gfx9-generic:xnack+"), 0);
+    assert_int_equal(gfx_rank(here, "gfx9-generic"), 0);
+    assert_int_equal(gfx_rank("gfx942", "gfx9-4-generic"), KEEL_RANK_COMPATIBLE);
+    assert_int_equal(gfx_rank("gfx942", "gfx9-generic"), 0);
+    assert_int_equal(gfx_rank("gfx1036", "gfx10-3-generic"), KEEL_RANK_COMPATIBLE);
+    assert_int_equal(gfx_rank("gfx1153", "gfx11-generic"), KEEL_RANK_COMPATIBLE);
+    assert_int_equal(gfx_rank("gfx1200", "gfx11-generic"), 0);
+    assert_int_equal(gfx_rank("gfx1201", "gfx12-generic"), KEEL_RANK_COMPATIBLE);
+    assert_int_equal(gfx_rank("gfx1201", "gfx13-generic"), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_the_processor_decides),
         cmocka_unit_test(test_features_must_be_the_same),
         cmocka_unit_test(test_more_features_fit_better),
+        cmocka_unit_test(test_generic_code_fits_its_processors),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -45,15 +45,27 @@ static void test_hipcc(void **state)
     run(executable);
 }
 
-int main(void)
+static void test_file(void **state)
+{
+    (void)state;
+    keel_executable_t *executable = NULL;
+    OK(hidden_load(&executable));
+    run(executable);
+}
+
+// With a file, that alone: tests/drivers/generic.cl, compiled.
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_hipcc),
         cmocka_unit_test(test_version_4),
         cmocka_unit_test(test_version_5),
     };
+    const struct CMUnitTest given[] = {cmocka_unit_test(test_file)};
     if (!hidden_open("hip://0")) return 77;
-    int failed = cmocka_run_group_tests(tests, tools_begin, tools_end);
+    if (argc > 1) hidden_file = argv[1];
+    int failed = argc > 1 ? cmocka_run_group_tests(given, NULL, NULL)
+                          : cmocka_run_group_tests(tests, tools_begin, tools_end);
     keel_device_release(device);
     return failed;
 }

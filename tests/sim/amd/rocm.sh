@@ -210,6 +210,20 @@ triton() {
     esac
 }
 
+# generic DRIVER: code for a family of GPUs, by this machine's compiler; releases before 6.4 load
+# none.
+generic() {
+    local program=$build/tests/drivers/$1/test_drivers_$1_hidden file=$PWD/$out/generic.hsaco
+    [ -e "$build/rocm/$suite/libraries/libamdhip64.so.6" ] || return 0
+    if clang-19 -x cl -cl-std=CL2.0 -Xclang -finclude-default-header -nogpulib -O2 -w \
+        --target=amdgcn-amd-amdhsa -mcpu=gfx9-generic -mcode-object-version=6 \
+        tests/drivers/generic.cl -o "$file" >"$out/generic.log" 2>&1; then
+        run "keel-generic-$1" PASSED gfx906 "$program" "$file"
+    else
+        failed=$((failed + 1)) && cat "$out/generic.log"
+    fi
+}
+
 # Keel's drivers of HIP and of HSA: their declarations, what HIP's takes to be so of this release,
 # conformance, random graphs, and Triton.
 run_hip() {
@@ -229,6 +243,7 @@ run_hip() {
     run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://1 \
         --device=hip://0 --seed=550 --count=150
     triton hip
+    generic hip
 }
 run_amdgpu() {
     abi amdgpu hsa
@@ -251,6 +266,7 @@ run_amdgpu() {
     run keel-amdgpu-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// \
         --device='amdgpu://0?scheduler=host' --device=amdgpu://1 --count=100
     triton amdgpu
+    generic amdgpu
 }
 run_keel() {
     own_libraries
