@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "kit/gpus.h"
 
+#include <ctype.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,7 +13,12 @@
 void gpu_uuid_print(const void *bytes, char text[GPU_TEXT])
 {
     const unsigned char *byte = bytes;
-    size_t at = 0;
+    size_t at = 0, digits = 0;
+    while (digits < 16 && isxdigit(byte[digits])) digits++;
+    if (digits == 16) {
+        snprintf(text, GPU_TEXT, "%.16s", (const char *)byte);
+        return;
+    }
     for (int i = 0; i < 16; i++) {
         bool dash = i == 4 || i == 6 || i == 8 || i == 10;
         at += (size_t)snprintf(text + at, GPU_TEXT - at, "%s%02x", dash ? "-" : "", byte[i]);

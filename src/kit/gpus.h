@@ -34,7 +34,8 @@ keel_status_t gpus_list(const gpus_t *gpus, keel_status_t opened, const void *li
 // what there is.
 keel_status_t gpus_find(const gpus_t *gpus, const void *library, const char *which, int *ordinal);
 
-// Sixteen bytes as people write them: 8-4-4-4-12 digits.
+// Sixteen bytes as people write them: 8-4-4-4-12 digits; or, where all of them are characters of
+// digits, as AMD's are, these.
 void gpu_uuid_print(const void *bytes, char text[GPU_TEXT]);
 
 #endif

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 #include "tools/commands.h"
 
+#include <ctype.h>
 #include <inttypes.h>
 #include <keel/keel.h>
 #include <stdlib.h>
@@ -142,17 +143,28 @@ static void print_text(const char *what, const char *text)
     if (*text) printf("    %-13s %s\n", what, text);
 }
 
+// As URIs name a GPU. AMD's sixteen bytes are the characters of digits.
+static void print_uuid(const uint8_t uuid[16])
+{
+    bool digits = true;
+    for (int i = 0; i < 16; i++) digits = digits && isxdigit(uuid[i]);
+    printf("    uuid          GPU-");
+    for (int i = 0; i < 16; i++) {
+        bool dash = i == 4 || i == 6 || i == 8 || i == 10;
+        if (digits)
+            putchar(uuid[i]);
+        else
+            printf("%s%02x", dash ? "-" : "", uuid[i]);
+    }
+    printf("\n");
+}
+
 static void print_info(const keel_device_info_t *info)
 {
     print_text("vendor", info->vendor);
     print_text("driver", info->driver);
     print_text("interface", info->api);
-    if (info->has_uuid) {
-        printf("    uuid          ");
-        for (int i = 0; i < 16; i++)
-            printf("%s%02x", i == 4 || i == 6 || i == 8 || i == 10 ? "-" : "", info->uuid[i]);
-        printf("\n");
-    }
+    if (info->has_uuid) print_uuid(info->uuid);
     print_text("pci", info->pci);
     if (info->link) printf("    link          %.1f GB/s each way\n", (double)info->link / 1e9);
     if (info->has_numa_node) printf("    numa node     %u\n", info->numa_node);

@@ -48,6 +48,8 @@ static void test_uuid(void **state)
     gpu_names_t first;
     assert_null(names(NULL, 0, &first));
     assert_string_equal(first.uuid, "01234567-89ab-cdef-fedc-ba9876540010");
+    gpu_uuid_print("4b45454c00000001", first.uuid); // AMD's
+    assert_string_equal(first.uuid, "4b45454c00000001");
 }
 
 static void finds(int there, const char *which, int ordinal)
