@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // A libamd_comgr that forwards to the machine's own, and keeps what that has compiled.
+// comgr/names.def is made with the build: NAME(function) of that library's (CMakeLists.txt).
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdatomic.h>
@@ -16,7 +17,7 @@ typedef uintptr_t any_fn(uintptr_t, uintptr_t, uintptr_t, uintptr_t, uintptr_t, 
 
 enum {
 #define NAME(name) NUMBER_##name,
-#include "comgr/names.def"
+#include <comgr/names.def>
 #undef NAME
     COUNT,
 };
@@ -38,7 +39,7 @@ static void reals_find(void)
     void *library = library_open();
     const char *const names[] = {
 #define NAME(name) #name,
-#include "comgr/names.def"
+#include <comgr/names.def>
 #undef NAME
     };
     const struct {
@@ -94,7 +95,7 @@ static any_fn *real_of(int number)
         any_fn *real = real_of(NUMBER_##name);                                                     \
         return real ? real(a, b, c, d, e, f) : 1;                                                  \
     }
-#include "comgr/names.def"
+#include <comgr/names.def>
 #undef NAME
 
 // A program that names folders to compile in may have files there, of which the cache knows
