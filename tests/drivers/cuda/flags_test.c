@@ -99,16 +99,17 @@ static void test_flags(void **state)
         mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
     assert_ptr_not_equal(external.handle.host, MAP_FAILED);
     keel_queue_t *queue = NULL;
-    keel_buffer_t *from = NULL, *to = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
+    keel_buffer_t *from = NULL, *to = buffer_create(device, SIZE, KEEL_MEMORY_DEVICE_LOCAL);
+    keel_buffer_t *seen = buffer_create(device, SIZE, KEEL_MEMORY_HOST_VISIBLE);
     keel_point_t copied, filled;
     assert_null(keel_buffer_import(device, &external, NULL, &from));
     assert_null(keel_queue_create(device, NULL, &queue));
     assert_null(keel_queue_copy(queue, KEEL_NO_WAITS, keel_whole(from), keel_whole(to), &copied));
-    assert_null(keel_queue_fill(keel_device_queue(device, 0), KEEL_AFTER(copied), keel_whole(to), 1,
-                                4, &filled));
+    assert_null(keel_queue_fill(keel_device_queue(device, 0), KEEL_AFTER(copied), keel_whole(seen),
+                                1, 4, &filled));
     ok(filled);
     keel_queue_release(queue);
-    keel_buffer_release(from), keel_buffer_release(to);
+    keel_buffer_release(from), keel_buffer_release(to), keel_buffer_release(seen);
     keel_device_release(device);
     munmap(external.handle.host, SIZE);
     if (atomic_load(&wrong)) fail_msg("%s has other flags", atomic_load(&wrong));
