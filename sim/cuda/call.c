@@ -192,6 +192,7 @@ void use_end(use_t *use)
     for (int i = 0; i < USES_MAX; i++) {
         if (uses[i].object == use->object) uses[i].object = NULL;
     }
+    use->object = NULL;
     pthread_mutex_unlock(&uses_lock);
 }
 

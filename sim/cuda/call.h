@@ -51,6 +51,7 @@ typedef struct use_t {
 } use_t;
 
 use_t use_begin(const void *object, const char *name);
+// Also before the lock is let go by who has destroyed it: another one may soon be at its address.
 void use_end(use_t *use);
 
 // Before CALL in such a function.

@@ -364,6 +364,7 @@ CUresult cuGraphExecDestroy(CUgraphExec exec)
     mark_release(exec->last);
     kin_remove(&exec->kin);
     object_bury(exec);
+    use_end(&use);
     return call.late;
 }
 

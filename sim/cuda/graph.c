@@ -190,6 +190,7 @@ CUresult cuGraphDestroy(CUgraph graph)
     if (graph->context && graph->context->graphs) graph->context->graphs--;
     graph->magic = 0;
     graph_release(graph);
+    use_end(&use);
     return call.late;
 }
 
