@@ -56,12 +56,19 @@ static bool is_mapped(char *data, uint64_t size)
     return !msync(data - before, size + before, MS_ASYNC);
 }
 
-// Whether HSA has allocated the memory there: for HIP, or for others.
-static bool is_of_hsa(const stream_vendor_t *v, const char *byte)
+// Whether HSA has allocated the memory there for others than HIP. For all such memory HIP 5.7 has
+// one range, which begins far before, and an address for the device.
+static bool is_foreign(stream_vendor_t *v, const char *byte)
 {
     hsa_amd_pointer_info_t info = {.size = sizeof info};
-    return v->symbols->origin && !v->symbols->origin(byte, &info, NULL, NULL, NULL) &&
-           info.type != HSA_EXT_POINTER_TYPE_UNKNOWN && info.type != HSA_EXT_POINTER_TYPE_LOCKED;
+    uint64_t start = 0;
+    if (!v->symbols->origin || v->symbols->origin(byte, &info, NULL, NULL, NULL)) return false;
+    if (info.type == HSA_EXT_POINTER_TYPE_UNKNOWN || info.type == HSA_EXT_POINTER_TYPE_LOCKED)
+        return false;
+    keel_status_t status = allocation(v, (uintptr_t)byte, &start);
+    bool own = !status && start >= (uintptr_t)info.agentBaseAddress;
+    keel_status_release(status);
+    return !own;
 }
 
 // HIP locks memory twice without a word, and the first call that unlocks it unlocks it for all: so
@@ -72,14 +79,14 @@ static bool is_of_hsa(const stream_vendor_t *v, const char *byte)
 static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool written,
                                    bool *already)
 {
-    *already = is_registered(v, data) || is_registered(v, (char *)data + size - 1);
-    if (*already) return NULL;
-    if (is_of_hsa(v, data) || is_of_hsa(v, (char *)data + size - 1))
+    if (is_foreign(v, data) || is_foreign(v, (char *)data + size - 1))
         return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
                           "external->handle.host is %p: HSA has allocated the memory there, for "
                           "amdgpu:// or for other code of the process, and HIP could not unlock "
                           "it; take memory of the application, or of HIP",
                           data);
+    *already = is_registered(v, data) || is_registered(v, (char *)data + size - 1);
+    if (*already) return NULL;
     hipError_t result =
         v->symbols->hipHostRegister(data, size, hipHostRegisterPortable | hipHostRegisterMapped);
     if (result == hipErrorOutOfMemory && !is_mapped(data, size)) result = hipErrorInvalidValue;

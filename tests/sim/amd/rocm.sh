@@ -242,6 +242,11 @@ run_hip() {
         --device="hip://0?lib=$build/sim/hip/libkeelhip.so" --samples=4
     run keel-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=cpu:// --device=hip://1 \
         --device=hip://0 --seed=550 --count=150
+    run keel-beside PASSED gfx90a "$build/tests/drivers/hip/test_drivers_hip_beside"
+    run keel-hip-amdgpu ' 0 failed' gfx90a,gfx90a "$keel" conformance --device=hip://0 \
+        --partner=amdgpu://1 --filter='across.*'
+    run keel-hip-amdgpu-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=hip://0 \
+        --device=amdgpu://1 --device=cpu:// --count=200
     triton hip
     generic hip
 }
