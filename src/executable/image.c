@@ -4,6 +4,7 @@
 #include "executable/bundle.h"
 #include "executable/contents.h"
 #include "executable/cubin.h"
+#include "executable/elf.h"
 #include "executable/fatbin.h"
 #include "executable/host.h"
 #include "executable/hsaco.h"
@@ -46,4 +47,27 @@ uint32_t image_given_size(const keel_image_entry_info_t *entry)
             end = param->offset + param->size;
     }
     return hidden ? end : entry->param_size;
+}
+
+static keel_status_t segments_add(const void *data, size_t size, uint64_t *sum)
+{
+    elf_t elf;
+    KEEL_TRY(elf_open(data, size, &elf));
+    for (uint32_t i = 0; i < elf.program_count; i++) {
+        elf_segment_t segment;
+        KEEL_TRY(elf_segment(&elf, i, &segment));
+        if (segment.type != ELF_LOAD) continue;
+        if (__builtin_add_overflow(*sum, segment.memory_size, sum))
+            return KEEL_ERROR(KEEL_CORRUPT, "its segments have more bytes than there are");
+    }
+    return NULL;
+}
+
+uint64_t image_memory_size(const void *data, size_t size)
+{
+    uint64_t sum = 0;
+    keel_status_t status = segments_add(data, size, &sum);
+    bool known = !status;
+    keel_status_release(status);
+    return known ? sum : size;
 }

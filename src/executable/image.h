@@ -56,8 +56,11 @@ keel_status_t image_read(const void *data, size_t size, image_info_t *info) KEEL
 const char *image_packing_name(image_packing_t packing);
 
 // Bytes of the block of parameters that who dispatches gives: what is hidden behind them is the
-// runtime's. KEEL_UNSAID if the image does not say.
+// runtime's. 0 if it gives none, or the image does not say.
 uint32_t image_given_size(const keel_image_entry_info_t *entry);
+
+// About how many bytes the image takes when it is loaded: those of its segments, or of all of it.
+uint64_t image_memory_size(const void *data, size_t size);
 
 // Releases what a reader filled in; also after a failure, and twice.
 void image_info_finish(image_info_t *info);

@@ -113,8 +113,10 @@ static keel_status_t beside(stream_vendor_t *v, stream_vendor_t **made)
 static uint64_t memory(stream_vendor_t *v)
 {
     size_t left = 0, all = 0;
-    keel_status_release(CUDA_CALL(v->symbols, cuMemGetInfo, &left, &all));
-    return left;
+    keel_status_t status = CUDA_CALL(v->symbols, cuMemGetInfo, &left, &all);
+    bool known = !status;
+    keel_status_release(status);
+    return known ? left : UINT64_MAX;
 }
 
 static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
@@ -171,8 +173,10 @@ static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const cha
     return nvptx_rank(v->architecture, kind, target);
 }
 
-static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_h *module)
+static keel_status_t module_load(stream_vendor_t *v, const void *data, size_t size,
+                                 stream_module_h *module)
 {
+    (void)size;
     char log[2048] = "";
     CUjit_option options[] = {CU_JIT_ERROR_LOG_BUFFER, CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES};
     void *values[] = {log, (void *)(uintptr_t)(sizeof log - 1)};

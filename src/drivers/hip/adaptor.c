@@ -6,6 +6,7 @@
 #include "base/status.h"
 #include "drivers/hip/hip.h"
 #include "drivers/hip/releases.h"
+#include "executable/image.h"
 #include "kit/gfx.h"
 #include "kit/nvptx.h"
 
@@ -83,8 +84,10 @@ static void close_device(stream_vendor_t *v)
 static uint64_t memory(stream_vendor_t *v)
 {
     size_t left = 0, all = 0;
-    keel_status_release(HIP_CALL(v->symbols, hipMemGetInfo, &left, &all));
-    return left;
+    keel_status_t status = HIP_CALL(v->symbols, hipMemGetInfo, &left, &all);
+    bool known = !status;
+    keel_status_release(status);
+    return known ? left : UINT64_MAX;
 }
 
 static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
@@ -137,17 +140,34 @@ static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const cha
     return kind == KEEL_IMAGE_HSACO ? gfx_rank(v->target, target) : 0;
 }
 
-// The words for a wrong image are also those for a kernel that has gone wrong.
-static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_h *module)
+// Of an image: HIP's words for code that it does not know are also those for a lack of memory, and
+// those for a wrong one are those for a kernel that has gone wrong.
+static keel_status_t module_refused(stream_vendor_t *v, hipError_t result, const void *data,
+                                    size_t size)
+{
+    enum { ROUNDING = 2 << 20 };
+    uint64_t most, left;
+    keel_status_t status = hip_status(v->symbols, result, "hipModuleLoadData");
+    if (result == hipErrorInvalidKernelFile || result == hipErrorInvalidSource)
+        return status_as(status, KEEL_CORRUPT);
+    if (keel_status_code(status) != KEEL_UNSUPPORTED) return status;
+    if (__builtin_add_overflow(image_memory_size(data, size), ROUNDING, &most)) most = UINT64_MAX;
+    left = memory(v);
+    if (most <= left) return status;
+    return keel_status_wrap(status_as(status, KEEL_RESOURCE_EXHAUSTED),
+                            "it takes up to %llu bytes, and the device has %llu left",
+                            (unsigned long long)most, (unsigned long long)left);
+}
+
+static keel_status_t module_load(stream_vendor_t *v, const void *data, size_t size,
+                                 stream_module_h *module)
 {
     hipModule_t made = NULL;
     *module = NULL;
     KEEL_TRY(refused(v));
     hipError_t result = v->symbols->hipModuleLoadData(&made, data);
     *module = made;
-    if (result == hipErrorInvalidKernelFile || result == hipErrorInvalidSource)
-        return hip_status_as(v->symbols, result, KEEL_CORRUPT, "hipModuleLoadData");
-    return hip_status(v->symbols, result, "hipModuleLoadData");
+    return result == hipSuccess ? NULL : module_refused(v, result, data, size);
 }
 
 static keel_status_t module_function(stream_vendor_t *v, stream_module_h module, const char *name,

@@ -180,7 +180,7 @@ typedef struct stream_api_t {
     // The same device with a context of its own, whose streams may be parked: what has to wait for
     // all streams of a context does not wait for those of another.
     keel_status_t (*beside)(stream_vendor_t *v, stream_vendor_t **beside);
-    uint64_t (*memory)(stream_vendor_t *v); // bytes that are free now; 0: unknown
+    uint64_t (*memory)(stream_vendor_t *v); // bytes that are free; UINT64_MAX: unknown
 
     keel_status_t (*stream_create)(stream_vendor_t *v, int32_t priority, stream_h *stream);
     void (*stream_destroy)(stream_vendor_t *v, stream_h stream);
@@ -252,8 +252,11 @@ typedef struct stream_api_t {
 
     // What an image for `target` is worth here: as executable_rank.
     uint32_t (*image_rank)(stream_vendor_t *v, keel_image_kind_t kind, const char *target);
-    // `data` is followed by a zero byte. The compiler's own words are part of an error.
-    keel_status_t (*module_load)(stream_vendor_t *v, const void *data, stream_module_h *module);
+    // `data` is followed by a zero byte; `size` is 0 for the core's own. The compiler's own words
+    // are part of an error. KEEL_RESOURCE_EXHAUSTED if there is no memory for it: it is asked for
+    // again when what pools hold has been given back.
+    keel_status_t (*module_load)(stream_vendor_t *v, const void *data, size_t size,
+                                 stream_module_h *module);
     stream_give_t *module_unload;
     // Finds a kernel and loads it: its first launch must not have to. `local_memory` is static.
     keel_status_t (*module_function)(stream_vendor_t *v, stream_module_h module, const char *name,

@@ -120,7 +120,8 @@ static void device_memory(keel_device_t *base, keel_memory_stats_t *stats)
     stats->used += stream_pools_reserved(device);
     device_peak(base, stats->used);
     stats->peak = atomic_load(&base->peak);
-    stats->budget = device->api->memory(device->vendor);
+    uint64_t left = device->api->memory(device->vendor);
+    if (left != UINT64_MAX) stats->budget = left;
     stream_leave(&entered);
 }
 

@@ -78,11 +78,12 @@ static keel_status_t module_load(cache_item_t *item, const keel_image_t *image)
     if (!data) return status_no_memory();
     memcpy(data, image->data, image->size);
     data[image->size] = 0;
-    keel_status_t status = device->api->module_load(device->vendor, data, &module->handle);
+    const stream_api_t *api = device->api;
+    keel_status_t status = api->module_load(device->vendor, data, image->size, &module->handle);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) {
         keel_status_release(status);
         stream_memory_gather(device);
-        status = device->api->module_load(device->vendor, data, &module->handle);
+        status = api->module_load(device->vendor, data, image->size, &module->handle);
     }
     mem_free(data);
     return status;

@@ -134,6 +134,39 @@ static void a_device_without_groups_is_not_opened(void **state)
     symbols->hipDeviceGetAttribute = attribute;
 }
 
+static size_t left;
+
+static hipError_t memory_left(size_t *free, size_t *total)
+{
+    *free = *total = left;
+    return hipSuccess;
+}
+
+static hipError_t load_nothing(hipModule_t *module, const void *data)
+{
+    (void)module, (void)data;
+    return hipErrorSharedObjectInitFailed;
+}
+
+// HIP's error says that it does not know the code.
+static void code_without_memory_is_told_from_unknown_code(void **state)
+{
+    (void)state;
+    keel_device_t *device;
+    hipError_t (*load)(hipModule_t *module, const void *data) = symbols->hipModuleLoadData;
+    hipError_t (*memory)(size_t *free, size_t *total) = symbols->hipMemGetInfo;
+    symbols->hipModuleLoadData = load_nothing;
+    symbols->hipMemGetInfo = memory_left;
+    left = 1 << 20;
+    says(keel_device_open(URI(0), NULL, &device), KEEL_RESOURCE_EXHAUSTED, "1048576 left");
+    left = 0;
+    says(keel_device_open(URI(0), NULL, &device), KEEL_RESOURCE_EXHAUSTED, "device has 0 left");
+    left = 64 << 20;
+    says(keel_device_open(URI(0), NULL, &device), KEEL_UNSUPPORTED, "hipModuleLoadData");
+    symbols->hipModuleLoadData = load;
+    symbols->hipMemGetInfo = memory;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -141,6 +174,7 @@ int main(void)
         cmocka_unit_test(a_device_that_is_not_known_is_set),
         cmocka_unit_test(a_device_that_is_refused_later_is_lost),
         cmocka_unit_test(a_device_without_groups_is_not_opened),
+        cmocka_unit_test(code_without_memory_is_told_from_unknown_code),
     };
     return cmocka_run_group_tests(tests, library_open, NULL);
 }

@@ -140,15 +140,46 @@ static void more_than_there_is(void **state)
     keel_buffer_release(second);
 }
 
+static void code_gets_it(void **state)
+{
+    (void)state;
+    keel_executable_t *more = NULL;
+    keel_buffer_t *buffer;
+    leave_idle(0, LARGE);
+    vendor_fail(SLOT(module_load), 1, KEEL_RESOURCE_EXHAUSTED);
+    ok_status(kernels_load(device, &more));
+    buffer = buffer_create(LARGE); // which the pool has no more
+    keel_executable_release(more);
+    keel_buffer_release(buffer);
+}
+
+static void code_that_the_vendor_does_not_know(void **state)
+{
+    (void)state;
+    keel_executable_t *more = NULL;
+    uint64_t calls = vendor_calls(SLOT(module_load));
+    vendor_fail(SLOT(module_load), 1, KEEL_UNSUPPORTED);
+    keel_status_t status = kernels_load(device, &more);
+    assert_int_equal(keel_status_code(status), KEEL_UNSUPPORTED);
+    keel_status_release(status);
+    assert_int_equal(vendor_calls(SLOT(module_load)), calls + 1);
+}
+
 #define POOLS(f) cmocka_unit_test_setup_teardown(f, pools_open, pools_close)
 
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        POOLS(buffers_get_what_pools_hold), POOLS(other_pools_get_it),
-        POOLS(the_pool_itself_gets_it),     POOLS(prepared_recordings_get_it),
-        POOLS(recordings_get_it),           POOLS(deallocas_of_other_pools_are_waited_for),
-        POOLS(deallocas_before_an_alloca),  POOLS(more_than_there_is),
+        POOLS(buffers_get_what_pools_hold),
+        POOLS(other_pools_get_it),
+        POOLS(the_pool_itself_gets_it),
+        POOLS(prepared_recordings_get_it),
+        POOLS(recordings_get_it),
+        POOLS(deallocas_of_other_pools_are_waited_for),
+        POOLS(deallocas_before_an_alloca),
+        POOLS(more_than_there_is),
+        POOLS(code_gets_it),
+        POOLS(code_that_the_vendor_does_not_know),
     };
     return run_on_all(tests, COUNT(tests));
 }

@@ -200,9 +200,10 @@ static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const cha
     return kind == KEEL_IMAGE_SPIRV && !strcmp(target, "fake") ? KEEL_RANK_EXACT : 0;
 }
 
-static keel_status_t module_load(stream_vendor_t *v, const void *data, stream_module_h *module)
+static keel_status_t module_load(stream_vendor_t *v, const void *data, size_t size,
+                                 stream_module_h *module)
 {
-    (void)data;
+    (void)data, (void)size;
     BEGIN(module_load);
     *module = thing_new(THING_MODULE, sizeof(thing_t));
     return done(NULL);

@@ -132,8 +132,7 @@ static bool slab_is_early(stream_device_t *device, const keel_buffer_t *buffer)
     // What a chore has just given back is there, though the chore is not over.
     if (helper_here() == &device->chores.helper) coming--;
     if (!coming) return false;
-    uint64_t left = device->api->memory(device->vendor);
-    return left && left < buffer->size;
+    return device->api->memory(device->vendor) < buffer->size;
 }
 
 // There was no memory. An alloca that needs a slab waits for what is on its way back by itself.

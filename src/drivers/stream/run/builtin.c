@@ -15,7 +15,7 @@ keel_status_t stream_builtins_load(stream_device_t *device)
     struct stream_builtins_t *builtins = device->builtins = mem_zalloc(sizeof *builtins);
     if (!builtins) return status_no_memory();
     KEEL_TRY(
-        api->module_load(device->vendor, api->builtin_image(device->vendor), &builtins->module));
+        api->module_load(device->vendor, api->builtin_image(device->vendor), 0, &builtins->module));
     static const uint32_t needs[STREAM_BUILTINS] = {
         [STREAM_GRID] = STREAM_UPDATABLE,
         [STREAM_BRANCH] = STREAM_CONDITIONS,
