@@ -22,10 +22,10 @@ typedef struct builtin_timestamp_t {
 } builtin_timestamp_t;
 
 typedef struct builtin_fill_t {
-    uint64_t target, length; // bytes; with a unit of 16 both are multiples of that
+    uint64_t target, length; // bytes; multiples of the unit
     uint32_t pattern;        // repeated to 4 bytes
     uint32_t threads;        // in all groups
-    uint32_t unit;           // bytes that one of them writes at a time: 1 or 16
+    uint32_t unit;           // bytes that one of them writes at a time: builtin_unit
     uint32_t reserved;
 } builtin_fill_t;
 
@@ -34,6 +34,14 @@ typedef struct builtin_copy_t {
     uint64_t target, source, length;
     uint32_t threads, unit;
 } builtin_copy_t;
+
+// The widest unit for addresses and lengths of these bits: the power of two, up to 16, that divides
+// all of them. So words of up to 8 bytes at their alignment are written whole.
+static inline uint32_t builtin_unit(uint64_t bits)
+{
+    bits |= 16;
+    return (uint32_t)(bits & -bits);
+}
 
 // Looks whether a grid in memory is too large. If it is, and nothing failed before, writes `number`
 // to `failed` and the grid behind it.

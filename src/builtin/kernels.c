@@ -37,6 +37,26 @@ KEEL_RAW_KERNEL(keel_timestamp, KEEL_GROUP(1), builtin_timestamp_t, a)
     }
 }
 
+static inline uint64_t word_read(uint64_t address, uint32_t bytes)
+{
+    switch (bytes) {
+    case 8: return *AT(const uint64_t, address);
+    case 4: return *AT(const uint32_t, address);
+    case 2: return *AT(const uint16_t, address);
+    default: return *AT(const uint8_t, address);
+    }
+}
+
+static inline void word_write(uint64_t address, uint32_t bytes, uint64_t word)
+{
+    switch (bytes) {
+    case 8: *AT(uint64_t, address) = word; break;
+    case 4: *AT(uint32_t, address) = (uint32_t)word; break;
+    case 2: *AT(uint16_t, address) = (uint16_t)word; break;
+    default: *AT(uint8_t, address) = (uint8_t)word;
+    }
+}
+
 // Neighbours write neighbours, and all of them what is `threads` units further next.
 KEEL_RAW_KERNEL(keel_fill, KEEL_GROUP(BUILTIN_GROUP), builtin_fill_t, a)
 {
@@ -48,9 +68,10 @@ KEEL_RAW_KERNEL(keel_fill, KEEL_GROUP(BUILTIN_GROUP), builtin_fill_t, a)
                 *AT(unit_t, a.target + at) = unit;
         }
     } else {
+        const uint64_t words = (uint64_t)a.pattern << 32 | a.pattern;
         KEEL_ITEMS {
-            for (uint64_t at = keel_global_id(0); at < a.length; at += step)
-                *AT(uint8_t, a.target + at) = (uint8_t)(a.pattern >> at % 4 * 8);
+            for (uint64_t at = keel_global_id(0) * a.unit; at < a.length; at += step)
+                word_write(a.target + at, a.unit, words >> at % 4 * 8);
         }
     }
 }
@@ -65,8 +86,8 @@ KEEL_RAW_KERNEL(keel_copy, KEEL_GROUP(BUILTIN_GROUP), builtin_copy_t, a)
         }
     } else {
         KEEL_ITEMS {
-            for (uint64_t at = keel_global_id(0); at < a.length; at += step)
-                *AT(uint8_t, a.target + at) = *AT(const uint8_t, a.source + at);
+            for (uint64_t at = keel_global_id(0) * a.unit; at < a.length; at += step)
+                word_write(a.target + at, a.unit, word_read(a.source + at, a.unit));
         }
     }
 }

@@ -46,7 +46,7 @@ static void fill_try(judge_t *j, uint64_t length, uint64_t offset, uint32_t grou
         .length = length,
         .pattern = 0x44332211,
         .threads = groups * BUILTIN_GROUP,
-        .unit = (length | offset) % 16 ? 1 : 16,
+        .unit = builtin_unit(length | offset),
     };
     memset(j->target, 0xee, ROOM);
     launch(j, "keel_fill", groups, BUILTIN_GROUP, &a, sizeof a);
@@ -63,7 +63,7 @@ static void copy_try(judge_t *j, uint64_t length, uint64_t offset, uint32_t grou
         .source = (uintptr_t)j->source,
         .length = length,
         .threads = groups * BUILTIN_GROUP,
-        .unit = (length | offset) % 16 ? 1 : 16,
+        .unit = builtin_unit(length | offset),
     };
     memset(j->target, 0xee, ROOM);
     for (uint64_t i = 0; i < ROOM; i++) j->source[i] = (unsigned char)(i * 7 + i / 251);
@@ -134,9 +134,9 @@ static void timestamp_try(judge_t *j)
 
 unsigned judge_run(const judge_device_t *device)
 {
-    static const uint64_t lengths[] = {0,    1,    3,    15,    16,        17,        4096,
-                                       4100, 8192, 8191, 65536, 65536 - 1, 65536 + 16};
-    static const uint64_t offsets[] = {0, 1, 4, 16};
+    static const uint64_t lengths[] = {0,    1,    2,    3,    8,     15,        16,        17,
+                                       4096, 4100, 8192, 8191, 65536, 65536 - 1, 65536 + 16};
+    static const uint64_t offsets[] = {0, 1, 2, 4, 8, 16};
     judge_t j = {device, device->alloc(ROOM), device->alloc(ROOM), 0};
     for (size_t i = 0; i < sizeof lengths / sizeof lengths[0]; i++)
         for (size_t k = 0; k < sizeof offsets / sizeof offsets[0]; k++) {

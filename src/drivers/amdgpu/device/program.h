@@ -156,24 +156,19 @@ typedef struct patch_args_t {
     uint64_t unused;
 } patch_args_t;
 
-// How many groups share the work on so many units.
-static inline uint32_t groups_share(uint64_t units)
+// How many groups share the work on so many bytes by units, of which a power of two is the size.
+static inline uint32_t groups_share(uint64_t length, uint32_t unit)
 {
+    uint64_t units = length >> __builtin_ctz(unit); // to divide takes the GPU far more
     uint64_t groups = (units + BUILTIN_GROUP - 1) / BUILTIN_GROUP;
     return (uint32_t)(groups < PROGRAM_GROUPS ? groups : PROGRAM_GROUPS);
-}
-
-// The widest unit that suits the addresses and the length in `bits`.
-static inline uint32_t unit_share(uint64_t bits)
-{
-    return bits % 16 ? 1 : 16;
 }
 
 // The arguments of a fill and of a copy; returns the groups.
 static inline uint32_t fill_arguments(builtin_fill_t *a, uint64_t target, uint64_t length,
                                       uint32_t pattern)
 {
-    uint32_t unit = unit_share(target | length), groups = groups_share(length / unit);
+    uint32_t unit = builtin_unit(target | length), groups = groups_share(length, unit);
     *a = (builtin_fill_t){target, length, pattern, groups * BUILTIN_GROUP, unit, 0};
     return groups;
 }
@@ -181,7 +176,7 @@ static inline uint32_t fill_arguments(builtin_fill_t *a, uint64_t target, uint64
 static inline uint32_t copy_arguments(builtin_copy_t *a, uint64_t target, uint64_t source,
                                       uint64_t length)
 {
-    uint32_t unit = unit_share(target | source | length), groups = groups_share(length / unit);
+    uint32_t unit = builtin_unit(target | source | length), groups = groups_share(length, unit);
     *a = (builtin_copy_t){target, source, length, groups * BUILTIN_GROUP, unit};
     return groups;
 }

@@ -89,7 +89,7 @@ keel_status_t stream_counts_make(const stream_context_t *context, const keel_cmd
 }
 
 // Launches so many groups as `length` bytes need, and one for none: no vendor takes a launch of no
-// group. Returns what a thread does at a time: 16 bytes if all `bits` allow that.
+// group. Returns what a thread does at a time, at addresses of those `bits`.
 static uint32_t launch_spread(const stream_device_t *device, uint64_t length, uint64_t bits,
                               stream_launch_t *launch)
 {
@@ -100,7 +100,7 @@ static uint32_t launch_spread(const stream_device_t *device, uint64_t length, ui
     if (small && length <= small) groups = most = small / (BUILTIN_GROUP * 16);
     launch->groups[0] = (uint32_t)(groups < most ? groups : most);
     launch->group_size[0] = BUILTIN_GROUP;
-    return (length | bits) % 16 ? 1 : 16;
+    return builtin_unit(length | bits);
 }
 
 bool stream_fill_is_right(const stream_device_t *device, const bound_fill_t *fill)

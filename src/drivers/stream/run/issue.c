@@ -121,11 +121,10 @@ static keel_status_t issue_dispatch(stream_run_t *run, const keel_cmd_execute_t 
     return status;
 }
 
-// Whether a small fill or copy is done sooner by a graph of the core's own kernel (launch.c).
-// But that writes bytes where it cannot write 16 at a time, and a thread may look at a word
-// meanwhile; and queues for transfers are there to leave the processors to others. Nor is it for
-// memory that is not local: the vendor knows best how to get to the host's, and to that of other
-// devices.
+// Whether a small fill or copy is done sooner by a graph of the core's own kernel (launch.c), as
+// was measured for units of 16 bytes. Queues for transfers are there to leave the processors to
+// others. Nor is it for memory that is not local: the vendor knows best how to get to the host's,
+// and to that of other devices.
 static bool is_sooner(const stream_queue_t *queue, uint64_t length, uint32_t unit)
 {
     const stream_device_t *device = stream_queue_device(queue);
