@@ -95,7 +95,7 @@ static const stream_quirks_t quirks = {
     .graph_waits = true,
     .locks_pages = true,
     .free_waits = true,
-    .host_waits = true,
+    .host_copies_wait = true,
     .pool_lags = true,
 };
 

@@ -5,10 +5,11 @@
 #include "drivers/hip/releases.h"
 
 // What all releases share: streams share a few queues of the GPU, a graph is launched node by node,
-// and hipFree and hipHostFree wait for all streams.
+// hipFree and hipHostFree wait for all streams, and copies and fills of the host's memory for their
+// own.
 #define QUIRKS                                                                                     \
     .full_shared = true, .waits_shared = true, .graph_unrolls = true, .free_waits = true,          \
-    .host_waits = true
+    .host_copies_wait = true, .host_fills_wait = true
 
 // Found out on the software GPU (docs/stream.md has the table), with HIP 5.2.3, 5.7.1 and 6.4.3. A
 // stream is given a quarter of the launches that fit: four or more share a queue of the GPU. HIP
@@ -55,7 +56,7 @@ static const struct {
       .graph_waits = true,
       .locks_pages = true,
       .free_waits = true,
-      .host_waits = true}},
+      .host_copies_wait = true}},
 };
 
 const hip_release_t *hip_release_find(int version)

@@ -108,9 +108,10 @@ typedef struct stream_quirks_t {
     bool free_waits;    // to free memory or unload code, the vendor waits for the device
     bool locks_pages;   // page-locking takes whole pages, each once; else bytes, in as many pieces
     bool pool_lags;     // a freed piece of a pool is free only behind a wait for something after it
-    bool host_waits;   // a fill of the host's memory, or a copy within, waits for the stream before
-                       // it returns: kernels do them
-    bool host_stays;   // a stream brings no memory of the host to other devices: they fetch it
+    bool host_copies_wait; // a copy within the host's memory waits for the stream before it
+                           // returns: kernels do them
+    bool host_fills_wait;  // so does a fill of it
+    bool host_stays;       // a stream brings no memory of the host to other devices: they fetch it
     bool waits_shared; // a stream that waits holds up others of its priority: watchers have none
 } stream_quirks_t;
 

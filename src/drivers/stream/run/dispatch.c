@@ -117,11 +117,9 @@ bool stream_ref_is_parted(const binder_t *binder, const keel_ref_t *ref)
     return owner && stream_buffer_is_parted(owner);
 }
 
-// Whether the vendor's call would wait for it: memory of the host, not of another device, which
-// kernels may not reach.
-static bool is_away(const stream_context_t *context, const keel_ref_t *ref)
+// Whether it is memory of the host, and not of another device, which kernels may not reach.
+static bool is_hosts(const stream_context_t *context, const keel_ref_t *ref)
 {
-    if (!context->device->limits.quirks.host_waits) return false;
     const keel_buffer_t *root = ref ? bind_owner(&context->binder, ref) : NULL;
     if (!root) return !ref;
     return root->memory & KEEL_MEMORY_HOST_VISIBLE ||
@@ -130,13 +128,15 @@ static bool is_away(const stream_context_t *context, const keel_ref_t *ref)
 
 bool stream_fill_is_ours(const stream_context_t *context, const keel_ref_t *target)
 {
-    return is_away(context, target) || stream_ref_is_parted(&context->binder, target);
+    return (context->device->limits.quirks.host_fills_wait && is_hosts(context, target)) ||
+           stream_ref_is_parted(&context->binder, target);
 }
 
 bool stream_copy_is_ours(const stream_context_t *context, const keel_ref_t *source,
                          const keel_ref_t *target)
 {
-    return (is_away(context, source) && is_away(context, target)) ||
+    return (context->device->limits.quirks.host_copies_wait && is_hosts(context, source) &&
+            is_hosts(context, target)) ||
            (source && stream_ref_is_parted(&context->binder, source)) ||
            (target && stream_ref_is_parted(&context->binder, target));
 }
