@@ -56,19 +56,24 @@ static bool is_mapped(char *data, uint64_t size)
     return !msync(data - before, size + before, MS_ASYNC);
 }
 
-// Whether HSA has allocated the memory there for others than HIP. For all such memory HIP 5.7 has
+// Refuses memory that HSA has allocated for others than HIP. For all such memory HIP 5.7 has
 // one range, which begins far before, and an address for the device.
-static bool is_foreign(stream_vendor_t *v, const char *byte)
+static keel_status_t origin_check(stream_vendor_t *v, const char *byte)
 {
     hsa_amd_pointer_info_t info = {.size = sizeof info};
     uint64_t start = 0;
-    if (!v->symbols->origin || v->symbols->origin(byte, &info, NULL, NULL, NULL)) return false;
+    if (!v->symbols->origin || v->symbols->origin(byte, &info, NULL, NULL, NULL)) return NULL;
     if (info.type == HSA_EXT_POINTER_TYPE_UNKNOWN || info.type == HSA_EXT_POINTER_TYPE_LOCKED)
-        return false;
+        return NULL;
     keel_status_t status = allocation(v, (uintptr_t)byte, &start);
-    bool own = !status && start >= (uintptr_t)info.agentBaseAddress;
+    bool unknown = keel_status_code(status) == KEEL_INVALID_ARGUMENT;
+    if (!unknown && (status || start >= (uintptr_t)info.agentBaseAddress)) return status;
     keel_status_release(status);
-    return !own;
+    return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
+                      "external->handle.host: HSA has allocated the memory at %p, for amdgpu:// or "
+                      "for other code of the process, and HIP could not unlock it; take memory of "
+                      "the application, or of HIP",
+                      (const void *)byte);
 }
 
 // HIP locks memory twice without a word, and the first call that unlocks it unlocks it for all: so
@@ -79,12 +84,8 @@ static bool is_foreign(stream_vendor_t *v, const char *byte)
 static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool written,
                                    bool *already)
 {
-    if (is_foreign(v, data) || is_foreign(v, (char *)data + size - 1))
-        return KEEL_ERROR(KEEL_FAILED_PRECONDITION,
-                          "external->handle.host is %p: HSA has allocated the memory there, for "
-                          "amdgpu:// or for other code of the process, and HIP could not unlock "
-                          "it; take memory of the application, or of HIP",
-                          data);
+    KEEL_TRY(origin_check(v, data));
+    KEEL_TRY(origin_check(v, (char *)data + size - 1));
     *already = is_registered(v, data) || is_registered(v, (char *)data + size - 1);
     if (*already) return NULL;
     hipError_t result =
