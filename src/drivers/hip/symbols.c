@@ -44,8 +44,8 @@ static keel_code_t code_of(hipError_t result)
     }
 }
 
-keel_status_t hip_status_as(const hip_symbols_t *symbols, hipError_t result, keel_code_t code,
-                            const char *call)
+static keel_status_t status_for(const hip_symbols_t *symbols, hipError_t result, keel_code_t code,
+                                const char *call)
 {
     const char *name = symbols->hipGetErrorName(result), *text = symbols->hipGetErrorString(result);
     (void)symbols->hipGetLastError();
@@ -55,7 +55,7 @@ keel_status_t hip_status_as(const hip_symbols_t *symbols, hipError_t result, kee
 
 keel_status_t hip_status_make(const hip_symbols_t *symbols, hipError_t result, const char *call)
 {
-    return result == hipSuccess ? NULL : hip_status_as(symbols, result, code_of(result), call);
+    return result == hipSuccess ? NULL : status_for(symbols, result, code_of(result), call);
 }
 
 keel_status_t hip_status_entered(const hip_symbols_t *symbols, hipError_t result, const char *call)
@@ -63,7 +63,7 @@ keel_status_t hip_status_entered(const hip_symbols_t *symbols, hipError_t result
     keel_code_t code = code_of(result);
     bool absent = code == KEEL_NOT_FOUND || code == KEEL_RESOURCE_EXHAUSTED;
     if (result == hipSuccess) return NULL;
-    return hip_status_as(symbols, result, absent ? code : KEEL_DEVICE_LOST, call);
+    return status_for(symbols, result, absent ? code : KEEL_DEVICE_LOST, call);
 }
 
 // What the releases do not share: which function describes a device.

@@ -188,17 +188,14 @@ typedef struct hip_symbols_t {
 // to do.
 keel_status_t hip_symbols_open(const char *path, const hip_symbols_t **symbols) KEEL_MUST_USE;
 
-// The error of a call, NULL for hipSuccess. The only place where the vendor's errors become Keel's;
-// what ends the device is KEEL_DEVICE_LOST. Other users of the thread do not find the error by
-// hipGetLastError.
+// The error of a call, NULL for hipSuccess. Here the vendor's errors become Keel's; what ends the
+// device is KEEL_DEVICE_LOST. Other users of the thread do not find the error by hipGetLastError.
 keel_status_t hip_status_make(const hip_symbols_t *symbols, hipError_t result,
                               const char *call) KEEL_COLD;
 
-// The same with a code of one's own, for no hipSuccess.
-keel_status_t hip_status_as(const hip_symbols_t *symbols, hipError_t result, keel_code_t code,
-                            const char *call) KEEL_COLD;
 // The same for hipGetDevice and hipSetDevice, which a device refuses that is not there, or has
-// failed: HIP 7 then has one error for all calls, whatever that means elsewhere.
+// failed: HIP 7 then has one error for all calls, whatever that means elsewhere. So it is
+// KEEL_DEVICE_LOST, but for errors that say that there is no such device, or no memory.
 keel_status_t hip_status_entered(const hip_symbols_t *symbols, hipError_t result,
                                  const char *call) KEEL_COLD;
 
