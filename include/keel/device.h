@@ -167,7 +167,8 @@ typedef struct keel_device_info_t {
     char driver[32];    // version of the vendor's driver in the system: "580.159.04"
     char api[32];       // the vendor's interface with its version: "CUDA 13.0"
     char pci[32];       // address on PCI, in lower case: "0000:3b:00.0"
-    uint8_t uuid[16];   // of the hardware, in the order in which people write it
+    uint8_t uuid[16];   // of the hardware, in the order in which people write it; of AMD's GPUs the
+                        // characters of its 16 digits
     bool has_uuid;      // `uuid` is known
     bool has_numa_node; // `numa_node` is known
     uint32_t numa_node; // the host's memory node that is nearest, as the system numbers them

@@ -92,16 +92,10 @@ static uint32_t group_limit(const keel_image_entry_info_t *entry)
     return is_said(entry->max_group_size) ? entry->max_group_size : 0;
 }
 
-static uint32_t block_size(const keel_image_entry_info_t *entry)
-{
-    uint32_t size = image_given_size(entry);
-    return is_said(size) ? size : 0;
-}
-
 static void entry_complete(keel_entry_info_t *entry, const keel_image_entry_info_t *said)
 {
     entry->max_group_size = group_limit(said);
-    if (!entry->constants) entry->constants = block_size(said);
+    if (!entry->constants) entry->constants = image_given_size(said);
 }
 
 // How large groups of kernels made elsewhere may be, and their blocks of arguments where the
@@ -180,7 +174,7 @@ static keel_status_t entries_take(entries_t *e, const image_info_t *info)
         const keel_image_entry_info_t *entry = &info->entries[i];
         const uint32_t *size = entry->group_size;
         e->entries[i] = (keel_entry_info_t){.name = name_copy(&at, entry->name), .raw = true};
-        e->entries[i].constants = block_size(entry);
+        e->entries[i].constants = image_given_size(entry);
         for (int d = 0; d < 3; d++)
             e->entries[i].group_size[d] = is_said(size[d]) && size[d] ? size[d] : 1;
         e->entries[i].fixed_size = is_said(size[0]);

@@ -214,7 +214,7 @@ triton() {
 # none.
 generic() {
     local program=$build/tests/drivers/$1/test_drivers_$1_hidden file=$PWD/$out/generic.hsaco
-    [ -e "$build/rocm/$suite/libraries/libamdhip64.so.6" ] || return 0
+    [ ! -e "$build/rocm/$suite/libraries/libamdhip64.so.5" ] || return 0
     if clang-19 -x cl -cl-std=CL2.0 -Xclang -finclude-default-header -nogpulib -O2 -w \
         --target=amdgcn-amd-amdhsa -mcpu=gfx9-generic -mcode-object-version=6 \
         tests/drivers/generic.cl -o "$file" >"$out/generic.log" 2>&1; then
