@@ -169,8 +169,8 @@ bool stream_fill_is_right(const stream_device_t *device, const bound_fill_t *fil
 // Whether no vendor's call fills or copies it (stream_buffer_is_parted).
 bool stream_ref_is_parted(const binder_t *binder, const keel_ref_t *ref);
 // Whether a kernel of the core's fills it, or copies from one to the other, and no vendor's call of
-// a stream: one is parted, or all is the host's (quirk host_waits). NULL: memory of the host that
-// is no buffer of the device's.
+// a stream: one is parted, or all is the host's (quirks host_copies_wait, host_fills_wait). NULL:
+// memory of the host that is no buffer of the device's.
 bool stream_fill_is_ours(const stream_context_t *context, const keel_ref_t *target);
 bool stream_copy_is_ours(const stream_context_t *context, const keel_ref_t *source,
                          const keel_ref_t *target);
