@@ -25,16 +25,32 @@ static void library_discard(library_t *library)
     free(library);
 }
 
-// The system's: one that another library has opened already, else the best.
-static void *system_open(const library_kind_t *kind)
+static keel_status_t not_opened(const library_kind_t *kind, const char *why)
 {
-    void *handle = NULL;
+    return KEEL_ERROR(KEEL_NOT_FOUND, "no %s can be opened here: %s", kind->name, why);
+}
+
+// The system's: one that another library has opened already, else the best. If none can be opened,
+// what one lacks that is there says more than that another is not.
+static keel_status_t system_open(const library_kind_t *kind, void **handle)
+{
     enum { COUNT = sizeof kind->files / sizeof *kind->files };
-    for (int i = 0; !handle && i < COUNT && kind->files[i]; i++)
-        handle = dlopen(kind->files[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-    for (int i = 0; !handle && i < COUNT && kind->files[i]; i++)
-        handle = dlopen(kind->files[i], RTLD_NOW | RTLD_LOCAL);
-    return handle;
+    keel_status_t status = NULL;
+    bool there = false; // the status speaks of one that is there
+    for (int i = 0; !*handle && i < COUNT && kind->files[i]; i++)
+        *handle = dlopen(kind->files[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+    for (int i = 0; !*handle && i < COUNT && kind->files[i]; i++) {
+        *handle = dlopen(kind->files[i], RTLD_NOW | RTLD_LOCAL);
+        if (*handle || there) continue;
+        const char *why = dlerror();
+        there = strncmp(why, kind->files[i], strlen(kind->files[i])) != 0;
+        if (status && !there) continue;
+        keel_status_release(status);
+        status = not_opened(kind, why);
+    }
+    if (!*handle) return status;
+    keel_status_release(status);
+    return NULL;
 }
 
 static keel_status_t library_start(const library_kind_t *kind, const char *path, library_t *library)
@@ -43,9 +59,9 @@ static keel_status_t library_start(const library_kind_t *kind, const char *path,
     library->table = calloc(1, kind->size);
     library->path = path ? strdup(path) : NULL;
     if (!library->table || (path && !library->path)) return status_no_memory();
-    library->handle = path ? dlopen(path, RTLD_NOW | RTLD_LOCAL) : system_open(kind);
-    if (!library->handle)
-        return KEEL_ERROR(KEEL_NOT_FOUND, "no %s can be opened here: %s", kind->name, dlerror());
+    if (!path) KEEL_TRY(system_open(kind, &library->handle));
+    if (path && !(library->handle = dlopen(path, RTLD_NOW | RTLD_LOCAL)))
+        return not_opened(kind, dlerror());
     return kind->fill(library->handle, library->table);
 }
 
