@@ -53,7 +53,8 @@ test-rocm:
 	@.ci/setup test
 	@cmake --preset default >/dev/null
 	@cmake --build --preset default --target keel_tool keel_trace capture_dump \
-		facts test_drivers_triton sim_hip sim/amd/all
+		facts test_drivers_triton test_drivers_hip_beside test_drivers_hip_hidden \
+		test_drivers_amdgpu_hidden test_drivers_amdgpu_fence sim_hip sim/amd/all
 	@tests/sim/amd/rocm.sh build $(or $(SUITES),bookworm trixie sid)
 
 # Tries the driver of Metal, on a Mac on its GPU, elsewhere on the software Metal, and writes what

@@ -140,8 +140,9 @@ static uint32_t image_rank(stream_vendor_t *v, keel_image_kind_t kind, const cha
     return kind == KEEL_IMAGE_HSACO ? gfx_rank(v->target, target) : 0;
 }
 
-// Of an image: HIP's words for code that it does not know are also those for a lack of memory, and
-// those for a wrong one are those for a kernel that has gone wrong.
+// Of an image, or of Keel's own, which has no size here: HIP's words for code that it does not know
+// are also those for a lack of memory, and those for a wrong one are those for a kernel that has
+// gone wrong.
 static keel_status_t module_refused(stream_vendor_t *v, hipError_t result, const void *data,
                                     size_t size)
 {
@@ -153,7 +154,9 @@ static keel_status_t module_refused(stream_vendor_t *v, hipError_t result, const
     if (keel_status_code(status) != KEEL_UNSUPPORTED) return status;
     if (__builtin_add_overflow(image_memory_size(data, size), ROUNDING, &most)) most = UINT64_MAX;
     left = memory(v);
-    if (most <= left) return status;
+    if (most <= left && size) return status;
+    if (most <= left)
+        return keel_status_wrap(status, "Keel has no kernels of its own for %s", v->target);
     return keel_status_wrap(status_as(status, KEEL_RESOURCE_EXHAUSTED),
                             "it takes up to %llu bytes, and the device has %llu left",
                             (unsigned long long)most, (unsigned long long)left);

@@ -74,6 +74,7 @@ static keel_status_t info_read(const stream_vendor_t *v, keel_device_info_t *inf
     snprintf(info->target, sizeof info->target, "%s", v->target);
     snprintf(info->api, sizeof info->api, "HIP %d.%d", symbols->version / 10000000,
              symbols->version / 100000 % 100);
+    device_info_add_pci(info, PCI_AMD);
     return NULL;
 }
 
@@ -178,12 +179,33 @@ static const stream_api_t *hip_api(void)
     return stream_api_once(&api, fills);
 }
 
-static keel_status_t vendor_init(stream_vendor_t *v, int ordinal, stream_limits_t *limits)
+// HIP tells by an event of the device whether a stream is the device's: not all releases have
+// another way.
+static keel_status_t stream_check(const stream_vendor_t *v, hipStream_t stream)
+{
+    hipEvent_t event = NULL;
+    if ((uintptr_t)stream <= 2)
+        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
+                          "option stream is one of HIP's default streams; give one that you made");
+    KEEL_TRY(HIP_CALL(v->symbols, hipEventCreateWithFlags, &event, hipEventDisableTiming));
+    hipError_t result = v->symbols->hipEventRecord(event, stream);
+    keel_status_t status = hip_status(v->symbols, result, "hipEventRecord");
+    keel_status_release(HIP_CALL(v->symbols, hipEventDestroy, event));
+    if (result != hipErrorInvalidHandle) return status;
+    return keel_status_wrap(status_as(status, KEEL_INVALID_ARGUMENT),
+                            "option stream is %p, which is a stream of another device than %d",
+                            (void *)stream, v->device);
+}
+
+static keel_status_t vendor_init(stream_vendor_t *v, const stream_options_t *options, int ordinal,
+                                 stream_limits_t *limits)
 {
     stream_before_t before;
     v->device = ordinal;
     hip_api()->enter(v, &before);
     keel_status_t status = limits_read(v, limits);
+    for (int i = 0; !status && i < STREAM_ADOPTED && options->adopted[i]; i++)
+        status = stream_check(v, options->adopted[i]);
     hip_api()->leave(&before);
     return status;
 }
@@ -203,7 +225,7 @@ static keel_status_t hip_open(const keel_uri_t *uri, keel_device_t **device)
     if (!v) return status_no_memory();
     v->symbols = symbols;
     stream_limits_t limits = {0};
-    keel_status_t status = vendor_init(v, ordinal, &limits);
+    keel_status_t status = vendor_init(v, &options, ordinal, &limits);
     if (status) {
         hip_api()->close_device(v);
         return status;

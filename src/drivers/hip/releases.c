@@ -34,7 +34,7 @@ static const hip_release_t releases[] = {
      .quirks = {QUIRKS, .fill_word = 8, .pending = 2048, .transfer_room = 4, .event_room = 1,
                 .host_stays = true},
      .broken = STREAM_GRAPHS | STREAM_UPLOAD | STREAM_SHARED}, // it refuses to export by descriptor
-    {.from = 50000000,
+    {.from = 50200000,
      .properties = {"hipGetDeviceProperties", 792, 396},
      .quirks = {QUIRKS, .fill_word = 8, .pending = 1024, .transfer_room = 102, .event_room = 51,
                 .graph_branches = 64, .graph_kernels = true, .host_stays = true},

@@ -73,7 +73,7 @@ static keel_status_t release_fill(void *library, hip_symbols_t *symbols)
     int version = symbols->version;
     symbols->release = hip_release_find(version);
     if (!symbols->release)
-        return KEEL_ERROR(KEEL_UNSUPPORTED, "it is HIP %d.%d; 5.0 or newer is needed: update ROCm",
+        return KEEL_ERROR(KEEL_UNSUPPORTED, "it is HIP %d.%d; 5.2 or newer is needed: update ROCm",
                           version / 10000000, version / 100000 % 100);
     const char *name = symbols->release->properties.function;
     void *found = dlsym(library, name);
