@@ -271,10 +271,12 @@ static bool works_after_fork(const char *uri)
 }
 
 // Which of the NEED_ bits there are, as far as can be told before a test runs.
-static uint32_t others_of(const char *uri, const keel_caps_t *caps)
+static uint32_t others_of(const char *uri, const probe_t *probe)
 {
+    const keel_caps_t *caps = &probe->caps;
     bool serial = uri_has(uri, "serial=1");
-    uint32_t others = NEED_EXACT_USAGE | NEED_LOSS; // tests look at the buffer, and at the device
+    uint32_t others = NEED_EXACT_USAGE; // tests look at the buffer
+    if (probe->survives) others |= NEED_LOSS;
     if (caps->nodes > 1 || strncmp(uri, "cpu:", 4) == 0) others |= NEED_NODES;
     if (caps->workers > 0) others |= NEED_WORKERS;
     if (works_after_fork(uri)) others |= NEED_FORK;
@@ -298,7 +300,7 @@ static uint32_t others_of(const char *uri, const keel_caps_t *caps)
 
 static void skip_tests(report_t *report, const keel_caps_t *caps)
 {
-    uint32_t others = others_of(report->settings->uri, caps);
+    uint32_t others = report->expected.others;
     for (size_t i = 0; i < report->count; i++) {
         const test_t *test = report->records[i].test;
         uint32_t lacking = test->needs & ~caps->bits, also = test->also & ~others;
@@ -326,7 +328,7 @@ static void list_tests(const report_t *report)
 
 static int run_tests(const settings_t *settings, report_t *report)
 {
-    keel_caps_t caps;
+    probe_t probe;
     if (settings->expect && !(expect_read(&report->expected, settings->expect, settings->uri) &&
                               expect_all_used(&report->expected))) {
         return 2;
@@ -341,9 +343,10 @@ static int run_tests(const settings_t *settings, report_t *report)
                 "devices; cuda://, hip:// and metal:// have one\n");
         return 2;
     }
-    if (!plan_probe(settings, &caps)) return 2;
-    report->expected.native = caps.native;
-    skip_tests(report, &caps);
+    if (!plan_probe(settings, &probe)) return 2;
+    report->expected.native = probe.caps.native;
+    report->expected.others = others_of(settings->uri, &probe);
+    skip_tests(report, &probe.caps);
     if (!plan_run(settings, report)) return 130;
     return report_total(report) ? 0 : 1;
 }

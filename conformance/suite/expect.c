@@ -17,11 +17,12 @@ static bool is_need(const char *name)
     return false;
 }
 
-// The capability of that name; 0: it is none.
-static uint32_t capability_named(const char *name)
+// The capability of that name, or the NEED_; 0: it is none.
+static uint32_t capability_named(const char *name, bool also)
 {
     for (unsigned bit = 0; bit < 32 && *name; bit++) {
-        if (strcmp(need_name(1u << bit, 0), name) == 0) return 1u << bit;
+        if (strcmp(also ? need_name(0, 1u << bit) : need_name(1u << bit, 0), name) == 0)
+            return 1u << bit;
     }
     return 0;
 }
@@ -41,8 +42,9 @@ static bool add(expectations_t *all, const char *path, char *text, int number)
                 path, number);
         return false;
     }
-    line.capability = capability_named(line.option);
-    if (isupper((unsigned char)line.option[0]) && !line.capability) {
+    line.capability = capability_named(line.option, false);
+    line.also = capability_named(line.option, true);
+    if (isupper((unsigned char)line.option[0]) && !line.capability && !line.also) {
         fprintf(stderr, "%s:%d: %s is neither a capability nor an option of a URI\n", path, number,
                 line.option);
         return false;
@@ -101,7 +103,9 @@ void expect_finish(expectations_t *all)
 static bool suits(const expectation_t *line, const expectations_t *all)
 {
     if (!line->option[0]) return true;
-    bool has = line->capability ? line->capability & all->native : uri_has(all->uri, line->option);
+    bool has = line->capability ? line->capability & all->native
+               : line->also     ? line->also & all->others
+                                : uri_has(all->uri, line->option);
     return has != line->without;
 }
 

@@ -39,12 +39,12 @@ static bool probe_next(void *user, job_t *job)
     return first;
 }
 
-bool plan_probe(const settings_t *settings, keel_caps_t *caps)
+bool plan_probe(const settings_t *settings, probe_t *probe)
 {
     result_t result = {0};
     job_source_t source = {&result, probe_next, probe_done};
     process_run(settings, &source);
-    *caps = result.caps;
+    *probe = result.probe;
     if (result.outcome != OUTCOME_PASSED) return false;
     if (settings->mode != MODE_FAULT || result.places) return true;
     fprintf(stderr, "keel conformance: the library of the device counts no calls; --mode=fault "

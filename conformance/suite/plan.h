@@ -6,7 +6,7 @@
 #include "suite/report.h"
 
 // Asks the device what it can do, in a process of its own; says what went wrong on stderr.
-bool plan_probe(const settings_t *settings, keel_caps_t *caps);
+bool plan_probe(const settings_t *settings, probe_t *probe);
 
 // Runs all tests of the report that were not skipped. False if a signal asked to stop.
 bool plan_run(const settings_t *settings, report_t *report);

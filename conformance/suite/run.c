@@ -210,6 +210,16 @@ static void show_log(void *user, keel_log_level_t level, const char *text)
     fprintf(stderr, "keel log: %s\n", text);
 }
 
+// ROCm, up to its release 6, ends the process when a kernel goes astray, unless a driver takes that
+// on itself.
+static bool survives(keel_device_t *device)
+{
+    const keel_device_info_t *info = keel_device_info(device);
+    int major = 7;
+    (void)sscanf(info->api, "HIP %d", &major);
+    return major >= 7 || strncmp(info->target, "gfx", 3) != 0;
+}
+
 static void run_body(const job_t *job)
 {
     jmp_buf point;
@@ -218,7 +228,7 @@ static void run_body(const job_t *job)
         if (job->test) {
             job->test->body();
         } else {
-            result_now->caps = *the_caps();
+            result_now->probe = (probe_t){*the_caps(), survives(the_device())};
         }
     }
     run_exit = NULL;

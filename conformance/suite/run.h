@@ -62,6 +62,12 @@ typedef struct tally_t {
 
 enum { TALLIES_MAX = 160 };
 
+// What a device can do.
+typedef struct probe_t {
+    keel_caps_t caps;
+    bool survives; // the process does, when a kernel goes astray
+} probe_t;
+
 // What the process has to say, in memory shared with the runner.
 typedef struct result_t {
     outcome_t outcome;
@@ -73,11 +79,11 @@ typedef struct result_t {
     double seconds;
     char need[32];                // skipped: what is lacking
     char reason[160];             // one line
-    keel_caps_t caps;             // of a probe
+    probe_t probe;                // of a job that is one
     tally_t tallies[TALLIES_MAX]; // fault
 } result_t;
 
-// Runs a test in this process. A job without a test probes the device: its capabilities go into the
+// Runs a test in this process. A job without a test probes the device: what it can do goes into the
 // result.
 void run_job(const settings_t *settings, const job_t *job, result_t *result);
 

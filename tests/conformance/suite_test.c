@@ -308,6 +308,11 @@ static void test_expectations_of_capabilities(void **state)
     expect_words("does not say so");
     assert_int_equal(run_expecting(cpu, needs, lines), 1);
     expect_words("says it cannot");
+    lines = "without NODES unsupported choosy.* GROUP_SIZE because\n"; // a NEED_ of the suite's
+    assert_int_equal(run_expecting(null, needs, lines), 0);
+    lines = "with NODES unsupported choosy.* GROUP_SIZE because\n";
+    assert_int_equal(run_expecting(null, needs, lines), 1);
+    expect_words("does not say so");
     lines = "with MAGIC unsupported choosy.* GROUP_SIZE because\n";
     assert_int_equal(run_expecting(cpu, needs, lines), 2);
     expect_words("MAGIC is neither a capability nor an option");
