@@ -10,13 +10,13 @@
 #   graphs       random graphs, on the card alone and mixed with the processor
 #   bench        the benchmark, as table and JSON, without a peer
 # The build comes first in any case (`build` alone is only that); it needs a C compiler, cmake,
-# ninja, and a clang for the card: clang-18 or later with lld, or ROCm's own. KERNELS is a folder
-# that cuda-pack.sh filled elsewhere, for machines without such a clang. The build stays in
-# build-card and is brought up to date the next time. Each step tells its result and seconds when it
-# ends. Without /dev/kfd it says so, and ends with 77; `keel sim -- amdgpu.sh` tries the script
-# itself. Installs nothing; its status is 0 if nothing failed. Ends before ten minutes are over:
-# what is not begun by then is left out, and the table says so: the parts can be shared out among
-# several calls.
+# ninja, pkg-config, hwloc, and a clang for the card: that of ROCm 6.2 or later, or clang-18 or
+# later with lld; the script says which of them is not here. KERNELS is a folder that cuda-pack.sh
+# filled elsewhere, for machines without such a clang. The build stays in build-card and is brought
+# up to date the next time. Each step tells its result and seconds when it ends. Without /dev/kfd
+# it says so, and ends with 77; `keel sim -- amdgpu.sh` tries the script itself. Installs nothing;
+# its status is 0 if nothing failed. Ends before ten minutes are over: what is not begun by then is
+# left out, and the table says so: the parts can be shared out among several calls.
 #
 # FOLDER (default: a new temporary one) gets table.txt, machine.txt with the card, the kernel and
 # the ROCm that are here, logs.tar.gz, and of the benchmark bench.txt and bench.json. Please send us

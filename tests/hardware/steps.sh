@@ -55,7 +55,7 @@ step() {
     tar -C "$logs" -czf "$folder/logs.tar.gz" .
     [ $status = 0 ] || [ $status = 77 ] && return 0
     failed=1
-    grep -A 4 '^FAILED' "$logs/$name.log" | cut -c1-300
+    { grep -A 4 '^FAILED' "$logs/$name.log" || tail -n 15 "$logs/$name.log"; } | cut -c1-300
     return 1
 }
 
@@ -112,6 +112,7 @@ finish() {
     echo
     echo "$1" | tee -a "$folder/table.txt"
     cat "$folder/table.txt"
+    echo "the results are in $folder"
     exit $failed
 }
 
