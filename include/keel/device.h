@@ -29,6 +29,16 @@
 //                      stream; the per-thread default stream 0x2 is refused. If the application
 //                      captures such a stream, the capture contains Keel's work and the device is
 //                      lost
+//     hip://0          a GPU by AMD's HIP: by number, UUID (hip://GPU-...) or PCI address
+//       commands=graph|stream  as for cuda://; on HIP 5.3 to 5.7 and 7, whose graphs are not right,
+//                      recordings run as calls in any case
+//       serial=1       waits after each operation, so that an error names the operation
+//       lib=PATH       loads another libamdhip64
+//       stream=0x...,0x...  uses up to 8 hipStream_t of the application, as for cuda://. HIP's
+//                      default streams are refused
+//     amdgpu://0       a GPU of AMD's by its queues, without HIP; amdgpu://0,1 is one device of two
+//                      nodes. keel(1) has its options, and those of metal://
+//     metal://0        a GPU by Apple's Metal
 //     null://          completes all work and does none
 //
 // A program may bring further drivers (keel_driver_register), or load them (keel_driver_load).
