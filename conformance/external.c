@@ -704,6 +704,26 @@ TEST(external, import_fd, FD RUNS_)
     CHECK(bytes[0] == 3 && bytes[8191] == 3);
 }
 
+// The number that a descriptor gets in a process without standard input.
+TEST(external, import_fd_zero, FD)
+{
+    keel_buffer_t *x = exportable(4096), *y = NULL;
+    buffer_put(x, 0, "words", 5);
+    keel_external_buffer_t external = export_fd(x);
+    int input = fcntl(0, F_DUPFD_CLOEXEC, 3);
+    CHECK_EQ(dup2(external.handle.fd, 0), 0);
+    external.handle.fd = 0;
+    keel_status_t status = keel_buffer_import(the_device(), &external, NULL, &y);
+    close(0);
+    if (input >= 0) {
+        dup2(input, 0);
+        close(input);
+    }
+    TRY(status);
+    OWN(y);
+    check_bytes(y, 0, "words", 5);
+}
+
 TEST(external, import_fd_with_offset, FD)
 {
     long page = sysconf(_SC_PAGESIZE);

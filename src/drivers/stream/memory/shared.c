@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory that other processes may map: memory behind a handle, and addresses that are reserved for
 // it.
+#include <errno.h>
+#include <fcntl.h>
+#include <unistd.h>
+
 #include "base/status.h"
 #include "drivers/stream/memory/memory.h"
 
@@ -41,11 +45,22 @@ keel_status_t stream_shared_create(stream_device_t *device, uint64_t size, uint6
     return address_make(device, alignment, shared);
 }
 
+// Vendors take a descriptor as a pointer, which 0 is none of: that one goes by another number.
+static keel_status_t handle_import(stream_device_t *device, int fd, uint64_t *handle)
+{
+    if (fd) return device->api->shared_import(device->vendor, fd, handle);
+    int other = fcntl(fd, F_DUPFD_CLOEXEC, 1);
+    if (other < 0) return status_from_errno(status_errno_code(errno), errno, "descriptor 0");
+    keel_status_t status = device->api->shared_import(device->vendor, other, handle);
+    close(other);
+    return status;
+}
+
 keel_status_t stream_shared_import(stream_device_t *device, int fd, uint64_t size,
                                    stream_shared_t *shared)
 {
     KEEL_TRY(room_find(device, size, 0, shared));
-    keel_status_t status = device->api->shared_import(device->vendor, fd, &shared->handle);
+    keel_status_t status = handle_import(device, fd, &shared->handle);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) return status;
     if (status)
         return keel_status_wrap(status_as(status, KEEL_INVALID_ARGUMENT),
