@@ -3,6 +3,8 @@
 // its bindings. What only code of the host can do is in host.c.
 #include <keel/kernel.h>
 
+#include "clock.h"
+
 KEEL_KERNEL(empty, KEEL_GROUP(1)) {}
 
 // out[i] = |in[i]|, one element per work-item.
@@ -128,7 +130,7 @@ static uint64_t now_ns(volatile uint64_t *looks, uint32_t quarters)
 #elif KEEL_NVPTX
     return __nvvm_read_ptx_sreg_globaltimer();
 #elif KEEL_AMDGCN
-    return __builtin_readsteadycounter() * 10;
+    return clock_ticks() * 1000 / CLOCK_MHZ;
 #else
     host_time_t time;
     clock_gettime(MONOTONIC, &time);

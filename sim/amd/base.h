@@ -45,11 +45,7 @@ static inline uint64_t random_below(uint64_t *state, uint64_t bound)
     return (x >> 11) % bound;
 }
 
-// Nanoseconds of a clock that never stops; the GPU's own counter runs at 100 MHz beside it.
+// Nanoseconds of a clock that never stops. The clocks of the GPUs run beside it (isa/isa.h).
 uint64_t clock_ns(void);
-static inline uint64_t clock_ticks(void)
-{
-    return clock_ns() / 10;
-}
 
 #endif

@@ -16,7 +16,7 @@ for target in ${TARGETS:-gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1031 gfx1
     gfx1035 gfx1036 gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1200 gfx1201}; do
     # shellcheck disable=SC2086 # several words
     $1 "$2" ${FLAGS:-} -o "$made/$target" --bare --target=$target --clang=clang-19 \
-        -I"$root/include" -I"$root/src"
+        -I"$root" -I"$root/include" -I"$root/src"
     llvm-objcopy-19 --remove-section=.comment "$made/$target" # names the distribution's release
     size=$(wc -c <"$made/$target")
     [ "$size" -lt "${LIMIT:-65536}" ] || { echo "$target: $size bytes are too many" >&2; exit 1; }

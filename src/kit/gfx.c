@@ -59,3 +59,11 @@ uint32_t gfx_rank(const char *here, const char *target)
         if (!feature_is_here(here, ++target)) return 0;
     return rank;
 }
+
+uint32_t gfx_usual_khz(const char *here)
+{
+    if (part_equals(here, "gfx900") || part_equals(here, "gfx902")) return 27000;
+    if (part_equals(here, "gfx906") || part_equals(here, "gfx908") || part_equals(here, "gfx90a"))
+        return 25000;
+    return 100000;
+}

@@ -51,6 +51,15 @@ static void test_generic_code_fits_its_processors(void **state)
     assert_int_equal(gfx_rank("gfx1201", "gfx13-generic"), 0);
 }
 
+static void test_clocks(void **state)
+{
+    (void)state;
+    assert_int_equal(gfx_usual_khz("gfx900:xnack-"), 27000);
+    assert_int_equal(gfx_usual_khz(here), 25000);
+    assert_int_equal(gfx_usual_khz("gfx942:sramecc+:xnack-"), 100000);
+    assert_int_equal(gfx_usual_khz("gfx1100"), 100000);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -58,6 +67,7 @@ int main(void)
         cmocka_unit_test(test_features_must_be_the_same),
         cmocka_unit_test(test_more_features_fit_better),
         cmocka_unit_test(test_generic_code_fits_its_processors),
+        cmocka_unit_test(test_clocks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -167,7 +167,7 @@ static bool flight_run(flight_t *flight, uint64_t id)
 {
     processor_t *p = flight->processor;
     queue_t *queue = p->queue;
-    uint64_t start = clock_ticks();
+    uint64_t start = gpu_ticks(queue->node);
     outcome_t outcome = packet_dispatch(queue, flight->isa, packet_at(queue, id), id);
     if (outcome == PACKET_DONE) {
         hsa_signal_t done = completion(queue, id);
@@ -237,7 +237,7 @@ static bool launch_beside(processor_t *p, uint64_t id)
 static bool try_other(processor_t *p, uint64_t id, uint16_t header)
 {
     queue_t *queue = p->queue;
-    uint64_t start = clock_ticks();
+    uint64_t start = gpu_ticks(queue->node);
     outcome_t outcome = packet_try(queue, packet_at(queue, id), header);
     if (outcome == PACKET_WAITS) return false;
     if (outcome == PACKET_DONE) {

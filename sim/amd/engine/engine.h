@@ -21,6 +21,12 @@ enum { NODE_CPU = 0, NODE_FIRST_GPU = 1, GPU_MAX = 8 };
 // The GPUs of this process, from KEEL_SIM_GPUS; read once.
 unsigned gpu_count(void);
 gfx_t gpu_gfx(unsigned node);
+
+// Where its clock stands.
+static inline uint64_t gpu_ticks(unsigned node)
+{
+    return gfx_ticks(gpu_gfx(node), clock_ns());
+}
 bool gpu_is(unsigned node);
 
 // A bit for every GPU.

@@ -231,7 +231,7 @@ outcome_t packet_complete(queue_t *queue, hsa_signal_t handle, uint64_t start)
     if (!signal) return fail_signal(queue, handle);
     if (queue->shared->queue_properties & AMD_QUEUE_PROPERTIES_ENABLE_PROFILING) {
         signal->start_ts = start;
-        signal->end_ts = clock_ticks();
+        signal->end_ts = gpu_ticks(queue->node);
     }
     // Who waits may free the signal as soon as it has counted down.
     uint64_t mailbox = signal->event_mailbox_ptr;

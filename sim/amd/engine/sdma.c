@@ -165,7 +165,7 @@ static words_t timestamp(queue_t *queue, const uint32_t *packet)
     uint64_t address = address_at(packet + 1);
     uint64_t *target = map_bytes(address, sizeof *target, queue->node);
     if (!target) return fault(queue, address);
-    *target = clock_ticks();
+    *target = gpu_ticks(queue->node);
     return 3;
 }
 

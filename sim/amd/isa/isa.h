@@ -22,6 +22,11 @@ unsigned gfx_dies(gfx_t gfx);
 unsigned gfx_units(gfx_t gfx);
 uint64_t gfx_units_all(gfx_t gfx); // a bit for each
 
+// The clock of a GPU that never changes its pace: its rate, and where it stands at that time of
+// clock_ns().
+unsigned gfx_clock_khz(gfx_t gfx);
+uint64_t gfx_ticks(gfx_t gfx, uint64_t ns);
+
 // The upper halves of flat addresses that mean a workgroup's or a lane's own memory.
 enum { APERTURE_LDS = 0x10000, APERTURE_SCRATCH = 0x20000 };
 

@@ -90,11 +90,22 @@ const opcode_t (*opcode_tables(gfx_t gfx))[ENCODING_OPS]
 }
 
 static const target_t targets[GFX_COUNT] = {
-    [GFX900] =
-        {.name = "gfx900", .granule = 4, .simd_waves = 10, .simd_rows = 256, .dies = 1, .units = 4},
-    [GFX906] =
-        {.name = "gfx906", .granule = 4, .simd_waves = 10, .simd_rows = 256, .dies = 1, .units = 4},
+    [GFX900] = {.name = "gfx900",
+                .clock_khz = 27000,
+                .granule = 4,
+                .simd_waves = 10,
+                .simd_rows = 256,
+                .dies = 1,
+                .units = 4},
+    [GFX906] = {.name = "gfx906",
+                .clock_khz = 25000,
+                .granule = 4,
+                .simd_waves = 10,
+                .simd_rows = 256,
+                .dies = 1,
+                .units = 4},
     [GFX908] = {.name = "gfx908",
+                .clock_khz = 25000,
                 .granule = 4,
                 .simd_waves = 10,
                 .simd_rows = 256,
@@ -102,6 +113,7 @@ static const target_t targets[GFX_COUNT] = {
                 .units = 4,
                 .matrices_in_acc = true},
     [GFX90A] = {.name = "gfx90a",
+                .clock_khz = 25000,
                 .granule = 8,
                 .simd_waves = 8,
                 .simd_rows = 512,
@@ -111,6 +123,7 @@ static const target_t targets[GFX_COUNT] = {
                 .acc_in_memory = true,
                 .row_broadcast = true},
     [GFX942] = {.name = "gfx942",
+                .clock_khz = 100000,
                 .granule = 8,
                 .simd_waves = 8,
                 .simd_rows = 512,
@@ -146,6 +159,17 @@ const char *gfx_name(gfx_t gfx)
 unsigned gfx_dies(gfx_t gfx)
 {
     return targets[gfx].dies;
+}
+
+unsigned gfx_clock_khz(gfx_t gfx)
+{
+    return targets[gfx].clock_khz;
+}
+
+uint64_t gfx_ticks(gfx_t gfx, uint64_t ns)
+{
+    enum { MS = 1000000 };
+    return ns / MS * targets[gfx].clock_khz + ns % MS * targets[gfx].clock_khz / MS;
 }
 
 unsigned gfx_units(gfx_t gfx)

@@ -91,9 +91,16 @@ ATOMIC_INTEGER_OPS(DEFINE_INTEGER)
 DEFINE_ATOMIC(cmpswap32, 32, atomic_cmpswap32(p, X32(0), X32(1)))
 DEFINE_ATOMIC(cmpswap64, 64, atomic_cmpswap64(p, X64(0), X64(2)))
 
-static const insn_t *run_clock(wave_t *w, const insn_t *i)
+// Of the shader, at the 1000 MHz that the topology tells.
+static const insn_t *run_time(wave_t *w, const insn_t *i)
 {
-    wave_set_s64(w, i->dst, clock_ticks());
+    wave_set_s64(w, i->dst, clock_ns());
+    return insn_next(i);
+}
+
+static const insn_t *run_realtime(wave_t *w, const insn_t *i)
+{
+    wave_set_s64(w, i->dst, gfx_ticks(w->isa->gfx, clock_ns()));
     return insn_next(i);
 }
 
@@ -126,8 +133,8 @@ static const op_t ops[] = {
     ROW("s_buffer_store_dword", run_buffer_store, 1),
     ROW("s_buffer_store_dwordx2", run_buffer_store, 2),
     ROW("s_buffer_store_dwordx4", run_buffer_store, 4),
-    ROW("s_memtime", run_clock, 0),
-    ROW("s_memrealtime", run_clock, 0),
+    ROW("s_memtime", run_time, 0),
+    ROW("s_memrealtime", run_realtime, 0),
     ROW("s_dcache_inv", run_cache, 0),
     ROW("s_dcache_wb", run_cache, 0),
     ROW("s_dcache_inv_vol", run_cache, 0),

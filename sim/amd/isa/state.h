@@ -62,6 +62,7 @@ typedef struct {
     uint8_t granule;      // vector registers that a kernel's descriptor counts as one
     uint8_t simd_waves;   // that a SIMD holds at a time
     uint16_t simd_rows;   // vector registers that they share
+    uint32_t clock_khz;   // of the clock that never changes its pace
     uint8_t dies;         // numbered by HW_REG_XCC_ID
     uint8_t units;        // in all of them
     bool packed_ids;      // a work-item's numbers come in one register

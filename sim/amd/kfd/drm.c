@@ -57,7 +57,7 @@ EXPORT int amdgpu_query_gpu_info(device_t *device, drm_gpu_info_t *out)
         .chip_external_rev = 0x3c,
         .num_shader_engines = 1,
         .num_shader_arrays_per_engine = 1,
-        .gpu_counter_freq = 100000,
+        .gpu_counter_freq = gfx_clock_khz(gpu_gfx(device->node)),
         .gb_addr_cfg = GB_ADDR_CONFIG,
         .cu_active_number = gfx_units(gpu_gfx(device->node)),
     };

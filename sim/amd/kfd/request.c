@@ -15,8 +15,9 @@ static int get_version(kfd_version_t *a)
 static int get_clock_counters(kfd_clock_counters_t *a)
 {
     uint64_t now = clock_ns();
-    if (a->gpu_id && !gpu_node(a->gpu_id)) return -EINVAL;
-    a->gpu_clock_counter = now / 10;
+    unsigned node = gpu_node(a->gpu_id);
+    if (a->gpu_id && !node) return -EINVAL;
+    a->gpu_clock_counter = node ? gfx_ticks(gpu_gfx(node), now) : 0;
     a->cpu_clock_counter = a->system_clock_counter = now;
     a->system_clock_freq = 1000000000;
     return 0;

@@ -12,6 +12,7 @@
 #include "drivers/hip/hip.h"
 #include "drivers/hip/releases.h"
 #include "drivers/stream/stream.h"
+#include "kit/gfx.h"
 #include "kit/gpus.h"
 
 static keel_status_t gpu_count(const void *symbols, int *count)
@@ -117,11 +118,10 @@ static keel_status_t attributes_read(const stream_vendor_t *v, stream_limits_t *
 // assumed to be what most GPUs have.
 static uint32_t clock_khz(const stream_vendor_t *v)
 {
-    enum { USUAL_KHZ = 100000 };
     int khz = 0;
     keel_status_release(HIP_CALL(v->symbols, hipDeviceGetAttribute, &khz,
                                  hipDeviceAttributeWallClockRate, v->device));
-    return khz > 0 ? (uint32_t)khz : USUAL_KHZ;
+    return khz > 0 ? (uint32_t)khz : gfx_usual_khz(v->target);
 }
 
 static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)

@@ -5,6 +5,7 @@
 
 #include "base/status.h"
 #include "drivers/amdgpu/host/base/device.h"
+#include "kit/gfx.h"
 
 // HSA writes "GPU-" and sixteen digits, or "GPU-XX" for none. HIP takes these digits themselves for
 // the sixteen bytes of a UUID, and so does this: the same GPU has the same one by either.
@@ -36,13 +37,12 @@ static keel_status_t info_read(amdgpu_device_t *device)
     return amdgpu_agent_target(hsa, device->agent, info->target);
 }
 
-// Old releases do not know the rate of the clock: then it is what most GPUs have.
+// Old releases do not know the rate of the clock.
 static uint32_t clock_khz(const amdgpu_device_t *device)
 {
-    enum { USUAL_KHZ = 100000 };
     uint64_t hertz = 0;
     device->hsa->hsa_agent_get_info(device->agent, HSA_AMD_AGENT_INFO_TIMESTAMP_FREQUENCY, &hertz);
-    return hertz >= 1000 ? (uint32_t)(hertz / 1000) : USUAL_KHZ;
+    return hertz >= 1000 ? (uint32_t)(hertz / 1000) : gfx_usual_khz(device->base.info.target);
 }
 
 static const keel_caps_t fixed_caps = {
@@ -140,8 +140,8 @@ static keel_status_t group_read(amdgpu_device_t *device)
 
 keel_status_t amdgpu_caps_read(amdgpu_device_t *device)
 {
-    device->clock_khz = clock_khz(device);
     KEEL_TRY(info_read(device));
+    device->clock_khz = clock_khz(device);
     KEEL_TRY(caps_read(device));
     return group_read(device);
 }
