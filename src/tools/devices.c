@@ -50,7 +50,7 @@ static const struct {
     {" amdgpu ", KEEL_CAP_IMPORT_SEMAPHORE, "no other API shares semaphores with HSA here"},
     {" cpu null ", KEEL_CAP_EXPORT_FD, "its buffers are plain memory of the process"},
     {" cuda ", KEEL_CAP_EXPORT_FD, "the library of NVIDIA's driver exports no memory here"},
-    {" hip ", KEEL_CAP_EXPORT_FD, "this HIP has no memory behind handles (it came with HIP 6)"},
+    {" hip ", KEEL_CAP_EXPORT_FD, "it takes HIP 6 or later, and a GPU before gfx12"},
     {" amdgpu ", KEEL_CAP_EXPORT_FD, "ROCm before 5.6 gives out no descriptors of memory"},
     {" metal ", KEEL_CAP_EXPORT_FD, "memory of a GPU's own has no descriptor"},
     {" cpu null ", KEEL_CAP_NATIVE, "no vendor is behind it"},

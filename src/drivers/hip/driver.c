@@ -143,6 +143,20 @@ static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
         keel_status_release(status);
         if (has) *features |= asked[i].feature;
     }
+    // These see memory only milliseconds after it was mapped, and lose what they store before.
+    if (!strncmp(v->target, "gfx12", strlen("gfx12"))) *features &= ~STREAM_SHARED;
+    return NULL;
+}
+
+static keel_status_t peers_read(stream_vendor_t *v)
+{
+    for (int i = 0; i < v->devices && i < HIP_PEERS; i++) {
+        int there = 0, back = 0;
+        if (i == v->device) continue;
+        KEEL_TRY(HIP_CALL(v->symbols, hipDeviceCanAccessPeer, &there, v->device, i));
+        KEEL_TRY(HIP_CALL(v->symbols, hipDeviceCanAccessPeer, &back, i, v->device));
+        if (there && back) v->peers |= UINT64_C(1) << i;
+    }
     *features &= ~(v->symbols->missing | v->symbols->release->broken);
     return NULL;
 }
