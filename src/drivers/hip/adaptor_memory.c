@@ -158,10 +158,13 @@ static keel_status_t shared_map(stream_vendor_t *v, uint64_t address, uint64_t s
     return status;
 }
 
-// Devices of one library. One that another library has opened is none of its own.
+// Devices of one library that reach each other's memory: between others HIP's copies go through the
+// host, and the thread that submits them waits.
 static bool peers(const stream_vendor_t *v, const stream_vendor_t *other)
 {
-    return v->symbols == other->symbols;
+    if (v->symbols != other->symbols) return false;
+    if (v->device == other->device) return true;
+    return other->device < HIP_PEERS && v->peers >> other->device & 1;
 }
 
 static keel_status_t copy_peer(stream_vendor_t *v, stream_h stream, const bound_copy_t *c,

@@ -114,8 +114,7 @@ static keel_status_t attributes_read(const stream_vendor_t *v, stream_limits_t *
     return NULL;
 }
 
-// The rate of the clock that kernels read. Old releases do not know the attribute: then it is
-// assumed to be what most GPUs have.
+// The rate of the clock that kernels read. Old releases do not know the attribute.
 static uint32_t clock_khz(const stream_vendor_t *v)
 {
     int khz = 0;
@@ -143,6 +142,7 @@ static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
         keel_status_release(status);
         if (has) *features |= asked[i].feature;
     }
+    *features &= ~(v->symbols->missing | v->symbols->release->broken);
     // These see memory only milliseconds after it was mapped, and lose what they store before.
     if (!strncmp(v->target, "gfx12", strlen("gfx12"))) *features &= ~STREAM_SHARED;
     return NULL;
@@ -157,7 +157,6 @@ static keel_status_t peers_read(stream_vendor_t *v)
         KEEL_TRY(HIP_CALL(v->symbols, hipDeviceCanAccessPeer, &back, i, v->device));
         if (there && back) v->peers |= UINT64_C(1) << i;
     }
-    *features &= ~(v->symbols->missing | v->symbols->release->broken);
     return NULL;
 }
 
@@ -165,10 +164,11 @@ static keel_status_t limits_read(stream_vendor_t *v, stream_limits_t *limits)
 {
     size_t memory = 0;
     KEEL_TRY(HIP_CALL(v->symbols, hipGetDeviceCount, &v->devices));
+    KEEL_TRY(peers_read(v));
     KEEL_TRY(HIP_CALL(v->symbols, hipDeviceTotalMem, &memory, v->device));
     KEEL_TRY(attributes_read(v, limits));
-    KEEL_TRY(features_read(v, &limits->features));
     KEEL_TRY(target_read(v));
+    KEEL_TRY(features_read(v, &limits->features));
     KEEL_TRY(info_read(v, &limits->info));
     KEEL_TRY(
         HIP_CALL(v->symbols, hipDeviceGetStreamPriorityRange, &limits->least, &limits->greatest));

@@ -9,9 +9,12 @@
 #include "drivers/hip/symbols.h"
 #include "drivers/stream/adaptor.h"
 
+enum { HIP_PEERS = 64 }; // of these devices it is known whether they are
+
 struct stream_vendor_t {
     const hip_symbols_t *symbols; // borrowed: they stay
     int device, devices;          // of so many
+    uint64_t peers;               // bit n: this one and device n reach each other's memory
     char target[64];              // "gfx90a:sramecc+:xnack-"
 };
 

@@ -134,6 +134,67 @@ static void a_device_without_groups_is_not_opened(void **state)
     symbols->hipDeviceGetAttribute = attribute;
 }
 
+static int peer_copies;
+static hipError_t (*copy_peer)(void *target, int to, const void *source, int from, size_t size,
+                               hipStream_t stream);
+
+static hipError_t count_copy(void *target, int to, const void *source, int from, size_t size,
+                             hipStream_t stream)
+{
+    peer_copies++;
+    return copy_peer(target, to, source, from, size, stream);
+}
+
+// A link that goes one way is none.
+static hipError_t one_way(int *can, int device, int peer)
+{
+    *can = device < peer;
+    return hipSuccess;
+}
+
+// Copies a word from device 0 to device 1, on a queue of the latter.
+static int copies_between(void)
+{
+    enum { BOTH = KEEL_MEMORY_HOST_VISIBLE | KEEL_MEMORY_DEVICE_VISIBLE };
+    const keel_buffer_options_t mine = {.size = 4}, seen = {.size = 4, .memory = BOTH};
+    keel_device_t *devices[2];
+    keel_buffer_t *buffers[2], *read;
+    uint32_t word = 0;
+    ok(keel_device_open(URI(0), NULL, &devices[0]));
+    ok(keel_device_open(URI(1), NULL, &devices[1]));
+    for (int i = 0; i < 2; i++) ok(keel_buffer_create(devices[i], &mine, &buffers[i]));
+    ok(keel_buffer_create(devices[1], &seen, &read));
+    keel_queue_t *first = keel_device_queue(devices[0], 0);
+    keel_queue_t *second = keel_device_queue(devices[1], 0);
+    keel_point_t filled, copied, done;
+    peer_copies = 0;
+    ok(keel_queue_run(first, KEEL_NO_WAITS, keel_op_fill(keel_whole(buffers[0]), 7, 4), &filled));
+    ok(keel_queue_run(second, KEEL_POINTS(filled),
+                      keel_op_copy(keel_whole(buffers[0]), keel_whole(buffers[1])), &copied));
+    ok(keel_queue_run(second, KEEL_POINTS(copied),
+                      keel_op_copy(keel_whole(buffers[1]), keel_whole(read)), &done));
+    ok(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
+    ok(keel_buffer_read(read, 0, &word, sizeof word));
+    assert_int_equal(word, 7);
+    keel_buffer_release(read);
+    for (int i = 0; i < 2; i++) keel_buffer_release(buffers[i]);
+    for (int i = 0; i < 2; i++) keel_device_release(devices[i]);
+    return peer_copies;
+}
+
+static void devices_without_a_link_copy_by_the_host(void **state)
+{
+    (void)state;
+    hipError_t (*can)(int *can, int device, int peer) = symbols->hipDeviceCanAccessPeer;
+    copy_peer = symbols->hipMemcpyPeerAsync;
+    symbols->hipMemcpyPeerAsync = count_copy;
+    assert_int_equal(copies_between(), 1);
+    symbols->hipDeviceCanAccessPeer = one_way;
+    assert_int_equal(copies_between(), 0);
+    symbols->hipDeviceCanAccessPeer = can;
+    symbols->hipMemcpyPeerAsync = copy_peer;
+}
+
 static size_t left;
 
 static hipError_t memory_left(size_t *free, size_t *total)
@@ -174,6 +235,7 @@ int main(void)
         cmocka_unit_test(a_device_that_is_not_known_is_set),
         cmocka_unit_test(a_device_that_is_refused_later_is_lost),
         cmocka_unit_test(a_device_without_groups_is_not_opened),
+        cmocka_unit_test(devices_without_a_link_copy_by_the_host),
         cmocka_unit_test(code_without_memory_is_told_from_unknown_code),
     };
     return cmocka_run_group_tests(tests, library_open, NULL);

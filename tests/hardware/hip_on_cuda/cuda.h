@@ -76,6 +76,7 @@ int cuDeviceGetName(char *name, int size, int device);
 int cuDeviceGetUuid_v2(void *uuid, int device);
 int cuDeviceTotalMem_v2(size_t *bytes, int device);
 int cuDeviceGetAttribute(int *value, int attribute, int device);
+int cuDeviceCanAccessPeer(int *can, int device, int peer);
 int cuDeviceGetPCIBusId(char *text, int size, int device);
 int cuDevicePrimaryCtxRetain(void **context, int device);
 int cuCtxGetCurrent(void **context);

@@ -103,6 +103,11 @@ HIP(hipDeviceGetPCIBusId, char *address, int size, int device)
     return done(cuDeviceGetPCIBusId(address, size, device));
 }
 
+HIP(hipDeviceCanAccessPeer, int *can, int device, int peer)
+{
+    return done(cuDeviceCanAccessPeer(can, device, peer));
+}
+
 // Attributes by HIP's numbers.
 static const struct {
     int hip, cuda;
