@@ -103,6 +103,7 @@ static inline bool counts_fit(const builtin_counts_t a)
     if (!x || !y || !z) return false;
     if (!beyond && total <= a.most && x <= a.most_x && y <= a.most_y && z <= a.most_z) return true;
     if (keel_atomic_compare(failed, 0, a.number) != 0) return false;
+    failed[0] = a.number; // on links without atomic operations nothing was exchanged, and 0 read
     failed[1] = x;
     failed[2] = y;
     failed[3] = z;
