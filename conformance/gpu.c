@@ -53,13 +53,16 @@ TEST(gpu, queues_overlap, GPU, .also = NEED_OVERLAP)
     CHECK_EQ(buffer_u32(words, 3), 1);
 }
 
-// A copy on a transfer queue reaches a kernel that is running.
+// A copy on a transfer queue reaches a kernel that is running. On AMD's GPUs it does so in memory
+// of the host: of their own only what begins later need see it.
 TEST(gpu, copies_overlap_kernels, GPU, .also = NEED_OVERLAP)
 {
-    keel_buffer_t *words = new_buffer(16), *one = new_host_buffer(4);
+    bool amd = strncmp(keel_device_info(the_device())->target, "gfx", 3) == 0;
+    keel_buffer_t *words = amd ? new_host_buffer(16) : new_buffer(16);
+    keel_buffer_t *one = amd ? new_buffer(4) : new_host_buffer(4);
     keel_queue_t *compute = new_queue(0);
     keel_queue_t *transfer = new_queue_of(KEEL_QUEUE_TRANSFER, 0, "transfer");
-    TRY(keel_buffer_write(one, 0, "\1\0\0\0", 4));
+    buffer_put(one, 0, "\1\0\0\0", 4);
     keel_point_t done[] = {run_on(compute, op_await(words, 0, 2)),
                            run_on(transfer, keel_op_copy(keel_whole(one), keel_span(words, 8, 4)))};
     TRY(keel_wait(keel_points(done, 2), KEEL_ALL, patience()));

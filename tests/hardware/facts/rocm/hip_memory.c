@@ -141,6 +141,7 @@ static void registered_in_two(void)
     HIP(hip.hipHostGetDevicePointer(&first, pages, 0));
     HIP(hip.hipHostGetDevicePointer(&second, pages + 4096, 0));
     fact_say("%td bytes apart", (char *)second - (char *)first);
+    if (first == pages) fact_skip("the kernel gives the GPU the addresses of the host (SVM)");
     REQUIRE((char *)second - (char *)first != 4096);
 }
 

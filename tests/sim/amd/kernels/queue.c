@@ -45,33 +45,12 @@ KERNEL void illegal(uint32_t *data)
     __asm__ volatile(".long 0xffffffff");
 }
 
-// Formats of graphics are not modelled.
-KERNEL void format(uint32_t *data)
-{
-    __asm__ volatile("buffer_load_format_x v0, v0, s[0:3], 0 offen" ::: "v0");
-    data[0] = 1;
-}
-
 // Reads behind the end of the group's memory.
 LOCAL uint32_t words[64];
 KERNEL void beyond(uint32_t *data)
 {
     volatile LOCAL_AT uint32_t *last = words;
     data[0] = last[4096 + lane_in_group()];
-}
-
-// Loads that go to the group's memory, of which the last lanes have none.
-KERNEL void load_beyond(uint32_t *data)
-{
-    typedef uint32_t resource_t __attribute__((ext_vector_type(4)));
-    uint64_t address = (uint64_t)data;
-    resource_t buffer = {(uint32_t)address, (uint32_t)(address >> 32) & 0xffff, 4096, 0x20000};
-    __asm__ volatile("s_mov_b32 m0, 192\n buffer_load_dword %0, %1, 0 offen lds\n"
-                     "s_waitcnt vmcnt(0)" ::"v"(4 * lane_in_group()),
-                     "s"(buffer)
-                     : "memory");
-    volatile LOCAL_AT uint32_t *first = words;
-    data[0] = first[lane_in_group()];
 }
 
 // A group begins with no lane at all and ends with eight.
@@ -136,26 +115,6 @@ KERNEL void crowd_wide(uint32_t *now, uint32_t *most, uint32_t looks)
     be_here(now, most, looks);
 }
 
-// The groups of a cooperative launch: each counts itself, waits for all, and sees the count.
-KERNEL void all_meet(uint32_t *count, uint32_t groups, uint32_t *seen)
-{
-    if (lane_in_group() != 0) return;
-    for (uint32_t round = 1; round <= 3; round++) {
-        __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
-        __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
-        __builtin_amdgcn_ds_gws_barrier(groups - 1, 0);
-        uint32_t all = __atomic_load_n(count, __ATOMIC_ACQUIRE);
-        if (round == 1) seen[group_id()] = all;
-        __builtin_amdgcn_ds_gws_barrier(groups - 1, 0);
-    }
-}
-
-// Makes a barrier of the GPU ready for so many waves.
-KERNEL void all_ready(uint32_t waves)
-{
-    __builtin_amdgcn_ds_gws_init(waves - 1, 0);
-}
-
 // Says that it is here, waits for a word, and sets another.
 KERNEL void hold(uint32_t *here, uint32_t *flag, uint32_t *out)
 {
@@ -189,3 +148,48 @@ KERNEL void enqueue(uint64_t *ring, uint64_t mask, uint64_t *write_index, uint64
     __atomic_store_n(slot, packet[0], __ATOMIC_RELEASE);
     __atomic_store_n(doorbell, index, __ATOMIC_RELEASE);
 }
+
+#if defined(__GFX9__) // what later GPUs do not have, or write otherwise
+
+// Formats of graphics are not modelled.
+KERNEL void format(uint32_t *data)
+{
+    __asm__ volatile("buffer_load_format_x v0, v0, s[0:3], 0 offen" ::: "v0");
+    data[0] = 1;
+}
+
+// Loads that go to the group's memory, of which the last lanes have none.
+KERNEL void load_beyond(uint32_t *data)
+{
+    typedef uint32_t resource_t __attribute__((ext_vector_type(4)));
+    uint64_t address = (uint64_t)data;
+    resource_t buffer = {(uint32_t)address, (uint32_t)(address >> 32) & 0xffff, 4096, 0x20000};
+    __asm__ volatile("s_mov_b32 m0, 192\n buffer_load_dword %0, %1, 0 offen lds\n"
+                     "s_waitcnt vmcnt(0)" ::"v"(4 * lane_in_group()),
+                     "s"(buffer)
+                     : "memory");
+    volatile LOCAL_AT uint32_t *first = words;
+    data[0] = first[lane_in_group()];
+}
+
+// The groups of a cooperative launch: each counts itself, waits for all, and sees the count.
+KERNEL void all_meet(uint32_t *count, uint32_t groups, uint32_t *seen)
+{
+    if (lane_in_group() != 0) return;
+    for (uint32_t round = 1; round <= 3; round++) {
+        __atomic_fetch_add(count, 1, __ATOMIC_RELAXED);
+        __builtin_amdgcn_fence(__ATOMIC_SEQ_CST, "agent");
+        __builtin_amdgcn_ds_gws_barrier(groups - 1, 0);
+        uint32_t all = __atomic_load_n(count, __ATOMIC_ACQUIRE);
+        if (round == 1) seen[group_id()] = all;
+        __builtin_amdgcn_ds_gws_barrier(groups - 1, 0);
+    }
+}
+
+// Makes a barrier of the GPU ready for so many waves.
+KERNEL void all_ready(uint32_t waves)
+{
+    __builtin_amdgcn_ds_gws_init(waves - 1, 0);
+}
+
+#endif
