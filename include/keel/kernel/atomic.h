@@ -12,6 +12,11 @@
 //   keel_fence()                          what is before it is seen before what follows it
 //
 // All of them see each other within a device; what the host sees during a dispatch is not defined.
+//
+// On memory of the host, AMD's cards before gfx942 and gfx12 do what PCI Express does: _add,
+// _exchange and _compare, and with them all of float and double. _min, _max, _and, _or and _xor of
+// integers have no effect there and return 0, and without PCI Express's atomic operations nothing
+// has; use memory of the device.
 #ifndef KEEL_KERNEL_ATOMIC_H_
 #define KEEL_KERNEL_ATOMIC_H_
 
