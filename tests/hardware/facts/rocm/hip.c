@@ -508,7 +508,7 @@ static void not_ready_is_an_error(void)
     uint32_t *gate = hip_gate_close(stream);
     (void)hip.hipGetLastError();
     RETURNS(HIP_NOT_READY, hip.hipStreamQuery(stream));
-    RETURNS(HIP_NOT_READY, hip.hipGetLastError());
+    RETURNS(hip_version() < 70000000 ? HIP_NOT_READY : 0, hip.hipGetLastError());
     RETURNS(0, hip.hipGetLastError());
     hip_gate_open(gate);
     HIP(hip.hipStreamSynchronize(stream));
@@ -599,7 +599,8 @@ static const fact_t hip_facts[] = {
      HOLDS, NULL},
     {"hip.no_proc_address", "HIP 5 has no hipGetProcAddress", SIM, no_proc_address, HOLDS, HOLDS,
      NULL},
-    {"error.not_ready_stays", "that work is not over is the last error, until it is asked for", SIM,
+    {"error.not_ready_stays",
+     "before HIP 7, that work is not over is the last error, until it is asked for", SIM,
      not_ready_is_an_error, HOLDS, HOLDS, NULL},
     {"error.faults_end_the_process",
      "HIP before 7 ends the process when a kernel stores where nothing is", SIM,
