@@ -213,7 +213,7 @@ triton() {
 # generic DRIVER: code for a family of GPUs, by this machine's compiler; releases before 6.4 load
 # none.
 generic() {
-    local program=$build/tests/drivers/$1/test_drivers_$1_hidden file=$PWD/$out/generic.hsaco
+    local program=$build/tests/drivers/$1/test_drivers_$1_hidden file=$out/generic.hsaco
     [ ! -e "$build/rocm/$suite/libraries/libamdhip64.so.5" ] || return 0
     if clang-19 -x cl -cl-std=CL2.0 -Xclang -finclude-default-header -nogpulib -O2 -w \
         --target=amdgcn-amd-amdhsa -mcpu=gfx9-generic -mcode-object-version=6 \
