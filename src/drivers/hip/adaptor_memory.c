@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: Apache-2.0
 // Memory, fills and copies.
+#include <errno.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -9,9 +10,6 @@
 
 HIP_FORWARDS(alloc_device, hipMalloc, (uint64_t size, uint64_t *address), (void **)address, size)
 HIP_RELEASES(free_device, hipFree, what)
-HIP_FORWARDS(alloc_host, hipHostMalloc, (uint64_t size, void **data), data, size,
-             hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent)
-HIP_RELEASES(free_host, hipHostFree, what)
 HIP_FORWARDS(host_address, hipHostGetDevicePointer, (void *data, uint64_t *address),
              (void **)address, data, 0)
 HIP_FORWARDS(alloc_managed, hipMallocManaged, (uint64_t size, uint64_t *address), (void **)address,
@@ -28,6 +26,42 @@ HIP_DISCARDS(shared_unreserve, hipMemAddressFree, (uint64_t address, uint64_t si
              hip_pointer(address), size)
 HIP_FORWARDS(copy, hipMemcpyAsync, (stream_h stream, const bound_copy_t *c), hip_pointer(c->target),
              hip_pointer(c->source), c->size, hipMemcpyDefault, stream)
+
+// With several GPUs hipHostFree ends the process if another thread registers memory meanwhile: HIP
+// gives the addresses back before it forgets them. So the memory is the system's then, registered,
+// behind a page that tells its size.
+static keel_status_t alloc_registered(stream_vendor_t *v, uint64_t size, void **data)
+{
+    size_t page = (size_t)sysconf(_SC_PAGESIZE), all;
+    if (__builtin_add_overflow(size, page, &all)) all = SIZE_MAX; // which there is not
+    char *start = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (start == MAP_FAILED)
+        return status_from_errno(KEEL_RESOURCE_EXHAUSTED, errno, "mapping memory of the host");
+    *(size_t *)(void *)start = all;
+    *data = start + page;
+    keel_status_t status = HIP_CALL(v->symbols, hipHostRegister, *data, size,
+                                    hipHostRegisterPortable | hipHostRegisterMapped);
+    if (status) munmap(start, all);
+    return status;
+}
+
+static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data)
+{
+    if (v->devices > 1) return alloc_registered(v, size, data);
+    return HIP_CALL(v->symbols, hipHostMalloc, data, size,
+                    hipHostMallocPortable | hipHostMallocMapped | hipHostMallocCoherent);
+}
+
+static void free_host(stream_vendor_t *v, void *what)
+{
+    if (v->devices > 1) {
+        char *start = (char *)what - sysconf(_SC_PAGESIZE);
+        host_unregister(v, what);
+        munmap(start, *(size_t *)(void *)start);
+    } else {
+        keel_status_release(HIP_CALL_ANYWHERE(v->symbols, hipHostFree, what));
+    }
+}
 
 static keel_status_t allocation(stream_vendor_t *v, uint64_t address, uint64_t *start)
 {
