@@ -8,7 +8,7 @@
 
 #if defined(__gfx900__) || defined(__gfx902__)
 enum { CLOCK_MHZ = 27 };
-#elif defined(__GFX9__) && !defined(__gfx942__) && !defined(__gfx950__)
+#elif defined(__gfx906__) || defined(__gfx908__) || defined(__gfx90a__)
 enum { CLOCK_MHZ = 25 };
 #else
 enum { CLOCK_MHZ = 100 };

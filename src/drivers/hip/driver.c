@@ -199,8 +199,10 @@ static keel_status_t stream_check(const stream_vendor_t *v, hipStream_t stream)
 {
     hipEvent_t event = NULL;
     if ((uintptr_t)stream <= 2)
-        return KEEL_ERROR(KEEL_INVALID_ARGUMENT,
-                          "option stream is one of HIP's default streams; give one that you made");
+        return KEEL_ERROR(
+            KEEL_INVALID_ARGUMENT,
+            "option stream is %p, one of HIP's default streams; give one that you made",
+            (void *)stream);
     KEEL_TRY(HIP_CALL(v->symbols, hipEventCreateWithFlags, &event, hipEventDisableTiming));
     hipError_t result = v->symbols->hipEventRecord(event, stream);
     keel_status_t status = hip_status(v->symbols, result, "hipEventRecord");

@@ -9,7 +9,7 @@
 #include "drivers/hip/symbols.h"
 #include "drivers/stream/adaptor.h"
 
-enum { HIP_PEERS = 64 }; // of these devices it is known whether they are
+enum { HIP_PEERS = 64 }; // no device from that number on is a peer
 
 struct stream_vendor_t {
     const hip_symbols_t *symbols; // borrowed: they stay
