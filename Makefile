@@ -15,9 +15,10 @@ lib:
 	@cmake --preset lib >/dev/null
 	@cmake --build --preset lib
 
-# SIM=1 shows it on an AMD GPU in software, under the ROCm that is installed.
+# SIM=1 shows it on an AMD GPU in software, under the ROCm that is installed, or Debian's.
 demo:
 	@.ci/setup demo
+	@$(if $(SIM),.ci/setup sim)
 	@cmake --preset default >/dev/null
 	@cmake --build --preset default --target example_demo $(if $(SIM),keel_tool sim_amd_kfd)
 	@$(if $(SIM),build/keel sim --gpus=gfx90a --) build/examples/demo $(if $(SIM),hip://0)

@@ -3,8 +3,8 @@
 # fresh.sh SUITE [MIRROR]: whether README's two commands work on a machine that has nothing yet.
 # Makes a bare root of a release of Debian or Ubuntu (bookworm, trixie, sid, noble ...) by
 # debootstrap, clones the last commit of this tree into it, and runs `make demo` and `make test`
-# there as a new user with sudo would. Ends with the versions and the results. With KEEL_WERROR=ON a
-# compiler's warning is an error there, as it is for .ci/run.
+# there as a new user with sudo would, and `make demo SIM=1`. Ends with the versions and the
+# results. With KEEL_WERROR=ON a compiler's warning is an error there, as it is for .ci/run.
 #
 # Needs root: to make the root, to mount /proc, /sys and /dev in it and to enter it. The mounts lie
 # in a namespace of their own, so that they and all processes are gone when this ends, however it
@@ -82,6 +82,7 @@ main() {
     results=()
     root_make || fail "no root was made in $root"
     goal demo || failed=1
+    goal "demo SIM=1" || failed=1
     goal test || failed=1
     echo "== $suite, $(date -u +%F)"
     versions
