@@ -362,7 +362,7 @@ const row_t gpu_queue_rows[] = {
      .job = {.kernel = "empty", .repeat = 1000, .samples = 1000},
      .sides = {&keel_endure},
      .bars = {VALUE_WITHIN(1, 0, "MiB more after the first 10,000"),
-              VALUE_WITHIN(1.1, 1, "last / first 100,000")},
+              VALUE_WITHIN(1.05, 1, "second / first half")},
      .rounds = 1,
      .gpu = true},
     {0},
