@@ -143,21 +143,28 @@ static span_t span_of(const piece_t *piece)
     return (span_t){piece->span.start, piece->span.end};
 }
 
-// Asks where the device sees these bytes, as far as they lie in the piece.
+// Asks where the device sees these bytes, as far as they lie in the piece. What others have locked
+// in two parts lies at two places; that neither end has been locked with the other shows it.
 static keel_status_t piece_find(const piece_t *piece, span_t bytes, uint64_t *offset)
 {
     uintptr_t first = bytes.start > piece->span.start ? bytes.start : piece->span.start;
     uintptr_t last = (bytes.end < piece->span.end ? bytes.end : piece->span.end) - 1;
-    uint64_t address = 0;
-    KEEL_TRY(piece->own.ops->address(&piece->own, (void *)last, &address));
-    KEEL_TRY(piece->own.ops->address(&piece->own, (void *)first, &address));
-    *offset = address - first;
-    return NULL;
+    uint64_t begin = 0, end = 0;
+    KEEL_TRY(piece->own.ops->address(&piece->own, (void *)last, &end));
+    KEEL_TRY(piece->own.ops->address(&piece->own, (void *)first, &begin));
+    *offset = begin - first;
+    if (end - begin == last - first) return NULL;
+    return KEEL_ERROR(
+        KEEL_FAILED_PRECONDITION,
+        "external->handle.host: other code of the process has page-locked the memory "
+        "in several parts, which the device does not see side by side; lock it by one "
+        "call, or import each part");
 }
 
 static keel_status_t piece_refuse(keel_status_t status)
 {
-    if (!status || keel_status_code(status) == KEEL_DEVICE_LOST) return status;
+    keel_code_t code = keel_status_code(status);
+    if (!status || code == KEEL_DEVICE_LOST || code == KEEL_FAILED_PRECONDITION) return status;
     keel_status_release(status);
     return KEEL_ERROR(
         KEEL_FAILED_PRECONDITION,
@@ -375,7 +382,8 @@ keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool wri
     if (keel_status_code(status) != KEEL_INVALID_ARGUMENT) return status;
     return keel_status_wrap(status,
                             "external->handle.host is %p: the %llu bytes there cannot be "
-                            "page-locked; all must be mapped memory that may be %s",
+                            "page-locked; all must be mapped memory that may be %s; some vendors "
+                            "say the same when the system lets no more be locked",
                             data, (unsigned long long)size,
                             written ? "written, unless options->access is KEEL_ACCESS_READ"
                                     : "read");

@@ -51,7 +51,8 @@ struct pages_user_t {
 // Page-locks memory of the application, as often as it is asked to, and says where the device sees
 // it. Blocks as long as the vendor takes, or another thread that locks or unlocks the same pages.
 // `written`: by devices, so it has to be memory that can be. KEEL_IO if it cannot be, and the
-// system does not say what it is. KEEL_UNSUPPORTED if the device would see it in parts.
+// system does not say what it is. KEEL_UNSUPPORTED if the device would see it in parts,
+// KEEL_FAILED_PRECONDITION if that is because others have locked it, or have locked some of it.
 keel_status_t pages_lock(pages_user_t *user, void *data, uint64_t size, bool written,
                          uint64_t *address);
 // How many of the bytes, from the first one on, were locked together. A vendor copies no more than

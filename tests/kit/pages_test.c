@@ -457,6 +457,27 @@ static void test_parts(void **state)
     pages_close(&two);
 }
 
+// What others have locked in two parts is imported in two parts: each lies at a place of its own.
+static void test_parts_of_others(void **state)
+{
+    (void)state;
+    pages_user_t user = apart_make(0);
+    uint64_t address, second;
+    bool already;
+    assert_null(apart_lock(&user, (void *)(FIRST + 1000), 500, true, &already));
+    assert_null(apart_lock(&user, (void *)(FIRST + 1500), 500, true, &already));
+    assert_null(apart_address(&user, (void *)(FIRST + 1500), &second));
+    refused(apart(&user, 1000, 1000, &address), KEEL_FAILED_PRECONDITION);
+    refused(apart(&user, 1900, 200, &address), KEEL_FAILED_PRECONDITION);
+    assert_null(apart(&user, 1500, 500, &address));
+    assert_int_equal(address, second);
+    apart_end(&user, 1500, 500);
+    assert_int_equal(ranges_locked(), 2);
+    apart_unlock(&user, (void *)(FIRST + 1000));
+    apart_unlock(&user, (void *)(FIRST + 1500));
+    pages_close(&user);
+}
+
 // The child of a fork has locked nothing: what its parent has locked does not cut its imports.
 static void test_fork(void **state)
 {
@@ -510,6 +531,7 @@ int main(void)
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_neighbours),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_parts_of_others),
         cmocka_unit_test(test_libraries),
         cmocka_unit_test(test_fork),
     };
