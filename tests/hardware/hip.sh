@@ -30,7 +30,14 @@ parts='build conformance examples facts graphs bench'
 
 # Whether the loader finds a HIP, or ROCm is where AMD installs it.
 has_hip() {
-    [ -d /opt/rocm/lib ] || PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q libamdhip64
+    local folder folders
+    [ -d /opt/rocm/lib ] && return
+    PATH=$PATH:/sbin:/usr/sbin ldconfig -p | grep -q libamdhip64 && return
+    IFS=: read -ra folders <<<"${LD_LIBRARY_PATH:-}"
+    for folder in "${folders[@]}"; do
+        compgen -G "$folder/libamdhip64.so*" >/dev/null && return
+    done
+    return 1
 }
 if [ -z "$(card_targets)" ] && ! has_hip; then
     echo "there is neither an AMD GPU in /sys/class/kfd nor a libamdhip64 here: nothing can be run"
