@@ -28,7 +28,8 @@ static keel_status_t refused(const stream_vendor_t *v)
     return hip_status_entered(v->symbols, hip_refused, "hipSetDevice");
 }
 
-// From HIP 7 on a wait succeeds when a kernel has gone wrong: the next call of any kind says so.
+// From HIP 7 on a wait succeeds when a kernel has gone wrong, and so may a query: the next call of
+// any kind says so.
 static keel_status_t waited(const stream_vendor_t *v)
 {
     int device;
@@ -60,6 +61,7 @@ static void enter(stream_vendor_t *v, stream_before_t *before)
     hip_refused = hipSuccess;
     bool unknown = symbols->hipGetDevice(&before->has) != hipSuccess;
     if (unknown || before->has != v->device) hip_refused = symbols->hipSetDevice(v->device);
+    if (unknown || hip_refused != hipSuccess) (void)symbols->hipGetLastError(); // is not the user's
     if (unknown) before->has = v->device; // there is nothing to put back
     (void)symbols->hipThreadExchangeStreamCaptureMode(&mode);
     before->mode = mode;
@@ -70,9 +72,12 @@ static void leave(stream_before_t *before)
     const stream_vendor_t *v = before->vendor;
     hipStreamCaptureMode mode = before->mode;
     (void)v->symbols->hipThreadExchangeStreamCaptureMode(&mode);
-    if (before->has != v->device && v->symbols->hipSetDevice(before->has) != hipSuccess)
+    bool other = before->has != v->device && hip_refused == hipSuccess;
+    if (other && v->symbols->hipSetDevice(before->has) != hipSuccess) {
+        (void)v->symbols->hipGetLastError();
         log_say(KEEL_LOG_ERROR, "hip: hipSetDevice(%d) was refused: the thread keeps device %d",
                 before->has, v->device);
+    }
     hip_refused = (hipError_t)before->error;
 }
 
@@ -101,9 +106,14 @@ static keel_status_t event_create(stream_vendor_t *v, stream_event_kind_t kind,
 static keel_status_t event_query(stream_vendor_t *v, stream_event_h event, bool *over)
 {
     hipError_t result = v->symbols->hipEventQuery(event);
-    *over = result == hipSuccess;
-    if (result != hipErrorNotReady) return hip_status(v->symbols, result, "hipEventQuery");
-    (void)v->symbols->hipGetLastError(); // no one else is to find it
+    *over = false;
+    if (result == hipErrorNotReady) {
+        (void)v->symbols->hipGetLastError(); // no one else is to find it
+        return NULL;
+    }
+    KEEL_TRY(hip_status(v->symbols, result, "hipEventQuery"));
+    KEEL_TRY(waited(v));
+    *over = true;
     return NULL;
 }
 
@@ -178,8 +188,11 @@ static keel_status_t module_function(stream_vendor_t *v, stream_module_h module,
 {
     hipFunction_t found = NULL;
     int local = 0;
+    KEEL_TRY(refused(v));
     keel_status_t status = HIP_CALL(v->symbols, hipModuleGetFunction, &found, module, name);
-    if (status) return keel_status_wrap(status, "it has no kernel '%s'", name);
+    if (keel_status_code(status) == KEEL_NOT_FOUND)
+        return keel_status_wrap(status, "it has no kernel '%s'", name);
+    KEEL_TRY(status);
     KEEL_TRY(HIP_CALL(v->symbols, hipFuncGetAttribute, &local, HIP_FUNC_ATTRIBUTE_SHARED_SIZE_BYTES,
                       found));
     *function = found;

@@ -29,7 +29,7 @@ HIP_FORWARDS(copy, hipMemcpyAsync, (stream_h stream, const bound_copy_t *c), hip
 
 // With several GPUs hipHostFree ends the process if another thread registers memory meanwhile: HIP
 // gives the addresses back before it forgets them. So the memory is the system's then, registered,
-// behind a page that tells its size.
+// behind a page that tells its size. That it cannot be locked some releases call a wrong value.
 static keel_status_t alloc_registered(stream_vendor_t *v, uint64_t size, void **data)
 {
     size_t page = (size_t)sysconf(_SC_PAGESIZE), all;
@@ -42,7 +42,9 @@ static keel_status_t alloc_registered(stream_vendor_t *v, uint64_t size, void **
     keel_status_t status = HIP_CALL(v->symbols, hipHostRegister, *data, size,
                                     hipHostRegisterPortable | hipHostRegisterMapped);
     if (status) munmap(start, all);
-    return status;
+    return keel_status_code(status) == KEEL_INVALID_ARGUMENT
+               ? status_as(status, KEEL_RESOURCE_EXHAUSTED)
+               : status;
 }
 
 static keel_status_t alloc_host(stream_vendor_t *v, uint64_t size, void **data)

@@ -15,9 +15,10 @@
 #include "kit/gfx.h"
 #include "kit/gpus.h"
 
-static keel_status_t gpu_count(const void *symbols, int *count)
+static keel_status_t gpu_count(const void *library, int *count)
 {
-    return HIP_CALL((const hip_symbols_t *)symbols, hipGetDeviceCount, count);
+    const hip_symbols_t *symbols = library;
+    return hip_status_entered(symbols, symbols->hipGetDeviceCount(count), "hipGetDeviceCount");
 }
 
 static keel_status_t gpu_describe(const void *library, int ordinal, char name[GPU_TEXT],
@@ -143,6 +144,9 @@ static keel_status_t features_read(const stream_vendor_t *v, uint32_t *features)
         if (has) *features |= asked[i].feature;
     }
     *features &= ~(v->symbols->missing | v->symbols->release->broken);
+    // Such memory is freed once for each GPU, and after the first time others may have the
+    // addresses.
+    if (v->devices > 1) *features &= ~STREAM_MANAGED;
     // These see memory only milliseconds after it was mapped, and lose what they store before.
     if (!strncmp(v->target, "gfx12", strlen("gfx12"))) *features &= ~STREAM_SHARED;
     return NULL;

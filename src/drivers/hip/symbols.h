@@ -60,7 +60,6 @@ typedef enum hipError_t {
 
 typedef enum hipDeviceAttribute_t {
     hipDeviceAttributeConcurrentManagedAccess = 9,
-    hipDeviceAttributeManagedMemory = 24,
     hipDeviceAttributeMaxBlockDimX = 26,
     hipDeviceAttributeMaxBlockDimY = 27,
     hipDeviceAttributeMaxBlockDimZ = 28,
@@ -193,9 +192,9 @@ keel_status_t hip_symbols_open(const char *path, const hip_symbols_t **symbols) 
 keel_status_t hip_status_make(const hip_symbols_t *symbols, hipError_t result,
                               const char *call) KEEL_COLD;
 
-// The same for hipGetDevice and hipSetDevice, which a device refuses that is not there, or has
-// failed: HIP 7 then has one error for all calls, whatever that means elsewhere. So it is
-// KEEL_DEVICE_LOST, but for errors that say that there is no such device, or no memory.
+// The same for hipGetDevice, hipSetDevice and hipGetDeviceCount, which fail if no device is there,
+// or one has failed: HIP 7 then has one error for all calls, whatever that means elsewhere. So it
+// is KEEL_DEVICE_LOST, but for errors that say that there is no such device, or no memory.
 keel_status_t hip_status_entered(const hip_symbols_t *symbols, hipError_t result,
                                  const char *call) KEEL_COLD;
 

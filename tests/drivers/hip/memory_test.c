@@ -82,6 +82,7 @@ static void test_refused(void **state)
 }
 
 static int allocated, registered;
+static hipError_t register_error; // for that many
 static char whole[4096];
 
 static hipError_t host_malloc(void **data, size_t size, unsigned flags)
@@ -104,7 +105,7 @@ static hipError_t host_register(void *data, size_t size, unsigned flags)
     (void)flags;
     memset(data, 1, size);
     registered++;
-    return size == REFUSED ? hipErrorOutOfMemory : hipSuccess;
+    return size == REFUSED ? register_error : hipSuccess;
 }
 
 static hipError_t host_unregister(void *data)
@@ -140,10 +141,14 @@ static void test_host_memory(void **state)
     }
     stream_vendor_t vendor = {.symbols = &symbols, .devices = 2};
     void *data = NULL;
-    keel_status_t status = api.alloc_host(&vendor, REFUSED, &data);
-    assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
-    keel_status_release(status);
-    status = api.alloc_host(&vendor, UINT64_MAX, &data);
+    static const hipError_t errors[] = {hipErrorOutOfMemory, hipErrorInvalidValue};
+    for (size_t i = 0; i < sizeof errors / sizeof *errors; i++) {
+        register_error = errors[i];
+        keel_status_t status = api.alloc_host(&vendor, REFUSED, &data);
+        assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
+        keel_status_release(status);
+    }
+    keel_status_t status = api.alloc_host(&vendor, UINT64_MAX, &data);
     assert_int_equal(keel_status_code(status), KEEL_RESOURCE_EXHAUSTED);
     keel_status_release(status);
 }
