@@ -224,6 +224,18 @@ generic() {
     fi
 }
 
+# What hip:// must have of the release's own. Its conformance may lack as much as that of any
+# release, and would not notice.
+hip_has() {
+    case $(inside --gpus=gfx90a -- "$keel" devices -v hip://0 |
+        sed -n 's/^ *interface *HIP //p') in
+    5.2) echo '^ *native  *events,.* host import, dlpack' ;;
+    5.*) echo '^ *native  *timestamps,.* host import, dlpack' ;;
+    6.*) echo '^ *native  *events,.* host import, fd export' ;;
+    *) echo '^ *native  *timestamps,.* host import, fd export' ;;
+    esac
+}
+
 # Keel's drivers of HIP and of HSA: their declarations, what HIP's takes to be so of this release,
 # conformance, random graphs, and Triton.
 run_hip() {
@@ -232,6 +244,7 @@ run_hip() {
     abi hip hip src/drivers/hip/releases.c
     compile_kernels && run keel-facts ' 0 failed' gfx90a,gfx90a \
         "$build/tests/hardware/facts/facts" --lib="$hip" --kernels="$out"
+    run keel-has "$(hip_has)" gfx90a "$keel" devices -v hip://0
     limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
         --expect=conformance/expect/hip.txt
     run keel-torture ' 0 failed' gfx90a "$keel" conformance --device=hip://0 --mode=torture \
