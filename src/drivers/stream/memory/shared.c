@@ -62,6 +62,8 @@ keel_status_t stream_shared_import(stream_device_t *device, int fd, uint64_t siz
     KEEL_TRY(room_find(device, size, 0, shared));
     keel_status_t status = handle_import(device, fd, &shared->handle);
     if (keel_status_code(status) == KEEL_RESOURCE_EXHAUSTED) return status;
+    // A vendor may say of some descriptors what elsewhere tells of a lost device. If the device is
+    // lost, the next call says so.
     if (status)
         return keel_status_wrap(status_as(status, KEEL_INVALID_ARGUMENT),
                                 "external->handle.fd is no memory of a GPU");
