@@ -18,8 +18,12 @@ function(keel_add_kernels name source)
     get_filename_component(source ${source} ABSOLUTE)
     list(JOIN arg_TARGETS , targets)
     list(TRANSFORM targets PREPEND --target=)
-    if(targets STREQUAL "--target=NONE")
+    set(written -MD -MF ${arg_OUTPUT}.d -MQ ${arg_OUTPUT})
+    set(read DEPFILE ${arg_OUTPUT}.d)
+    if(targets STREQUAL "--target=NONE") # no compiler runs, which would write what it has read
         set(targets)
+        set(written)
+        set(read)
     endif()
     list(TRANSFORM arg_IMAGES REPLACE "^[^=]*=" "" OUTPUT_VARIABLE images)
     list(TRANSFORM arg_IMAGES PREPEND --image=)
@@ -32,8 +36,8 @@ function(keel_add_kernels name source)
     endif()
     add_custom_command(OUTPUT ${arg_OUTPUT}
         COMMAND ${command} ${source} -o ${arg_OUTPUT} ${targets} ${arg_OPTIONS} ${arg_IMAGES}
-            -MD -MF ${arg_OUTPUT}.d -MQ ${arg_OUTPUT}
-        DEPFILE ${arg_OUTPUT}.d DEPENDS ${source} ${images} $<TARGET_FILE:${tool}> VERBATIM
+            ${written}
+        ${read} DEPENDS ${source} ${images} $<TARGET_FILE:${tool}> VERBATIM
         COMMENT "Compiling kernels ${name}")
     add_custom_target(${name} ALL DEPENDS ${arg_OUTPUT})
     set_target_properties(${name} PROPERTIES KEEL_CONTAINER ${arg_OUTPUT})
