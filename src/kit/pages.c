@@ -24,7 +24,7 @@ typedef struct piece_t {
     uint64_t offset;      // device address less host address
     uint32_t users;
     bool busy;     // it is being locked or unlocked
-    bool borrowed; // another library has locked it, or nothing yet: not to be unlocked
+    bool borrowed; // it was locked already, or is not yet: not to be unlocked
     bool constant; // it could not be written, and is locked for reading alone
     bool lost;     // the device was, when it went
 } piece_t;
@@ -187,19 +187,21 @@ static keel_status_t piece_try(piece_t *piece, span_t bytes, bool written)
 {
     const pages_ops_t *ops = piece->own.ops;
     void *data = (void *)piece->span.start;
-    uint64_t offset = 0, size = piece->span.end - piece->span.start;
+    uint64_t address = 0, offset = 0, size = piece->span.end - piece->span.start;
     bool already = false;
-    keel_status_t status = ops->lock(&piece->own, data, size, written, &already);
-    bool borrows = already || keel_status_code(status) == KEEL_INVALID_ARGUMENT;
-    if (status && !borrows) return status;
-    keel_status_t unknown = piece_find(piece, borrows ? bytes : span_of(piece), &offset);
-    if (!unknown) {
-        keel_status_release(status);
-        piece_note(piece, offset, borrows, !written && !borrows);
+    keel_status_t status = ops->lock(&piece->own, data, size, written, &address, &already);
+    if (!status && !already) {
+        piece_note(piece, address - piece->span.start, false, !written);
         return NULL;
     }
-    if (!borrows) ops->unlock(&piece->own, data);
-    if (!status) return borrows ? piece_refuse(unknown) : unknown;
+    if (status && keel_status_code(status) != KEEL_INVALID_ARGUMENT) return status;
+    keel_status_t unknown = piece_find(piece, bytes, &offset);
+    if (!unknown) {
+        keel_status_release(status);
+        piece_note(piece, offset, true, false);
+        return NULL;
+    }
+    if (!status) return piece_refuse(unknown);
     keel_status_release(unknown);
     return status;
 }
@@ -240,9 +242,11 @@ static keel_status_t piece_lock(piece_t *piece, span_t bytes, bool written)
         return status;
     KEEL_TRY(constant_check(piece, bytes, status));
     status = piece_try(piece, bytes, false);
-    if (keel_status_code(status) != KEEL_UNSUPPORTED) return status;
-    return keel_status_wrap(status, "external->handle.host: the memory cannot be written, and the "
-                                    "device reads only what it could write as well");
+    code = keel_status_code(status);
+    if (code != KEEL_UNSUPPORTED && code != KEEL_INVALID_ARGUMENT) return status;
+    return keel_status_wrap(status_as(status, KEEL_UNSUPPORTED),
+                            "external->handle.host: the memory cannot be written, and the device "
+                            "reads only what it could write as well");
 }
 
 static keel_status_t written_check(const pages_user_t *user, span_t span)
@@ -275,13 +279,14 @@ static bool piece_is_lost(const piece_t *piece)
     return piece->user ? atomic_load(piece->own.lost) != NULL : piece->lost;
 }
 
-// Whether it is not needed. One of a lost device cannot be unlocked, and goes with the device.
+// Whether it is not needed: what others borrow is. One of a lost device cannot be unlocked, and
+// goes with the device.
 static bool piece_is_idle(const piece_t *piece)
 {
     if (piece->users || piece->busy || (piece->user && piece_is_lost(piece))) return false;
     if (piece->borrowed) return true;
     const piece_t *other = piece_next(span_of(piece), NULL);
-    while (other && (other == piece || !piece_is_of(other, &piece->own)))
+    while (other && (other == piece || !other->borrowed || !piece_is_of(other, &piece->own)))
         other = piece_next(span_of(piece), other);
     return !other;
 }

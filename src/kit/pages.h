@@ -30,10 +30,11 @@ typedef struct pages_user_t pages_user_t;
 typedef struct pages_ops_t {
     // For devices that read it, and write it if that is said; KEEL_UNSUPPORTED where the one is not
     // without the other; KEEL_FAILED_PRECONDITION if it is memory of others, which the vendor must
-    // not lock. *already: another library has locked all or a part of it, and nothing was done.
+    // not lock. *address is where devices see the first byte, and the others behind it. *already:
+    // another library has locked all or a part of it, and nothing was done.
     keel_status_t (*lock)(const pages_user_t *user, void *data, uint64_t size, bool written,
-                          bool *already);
-    // Fails for memory that is not locked.
+                          uint64_t *address, bool *already);
+    // Where devices see a byte that another library has locked; fails for memory that is not.
     keel_status_t (*address)(const pages_user_t *user, void *data, uint64_t *address);
     void (*unlock)(const pages_user_t *user, void *data);
     void (*close)(const pages_user_t *user); // the vendor's device

@@ -22,19 +22,20 @@ static uintptr_t FIRST;
 
 // Vendors' devices, which lock pages once for all of them.
 static int locks[PAGES], closed[2];
-static bool constant[PAGES];  // the process cannot write it
-static bool reads_all = true; // devices, also what they could not write
+static bool constant[PAGES]; // the process cannot write it
+static keel_code_t refuses;  // devices that do not read what they could not write; KEEL_OK: they do
 
 static keel_status_t fake_lock(const pages_user_t *user, void *data, uint64_t size, bool written,
-                               bool *already)
+                               uint64_t *address, bool *already)
 {
     (void)user;
     uintptr_t first = ((uintptr_t)data - FIRST) / PAGE, count = size / PAGE;
-    if (!written && !reads_all) return KEEL_ERROR(KEEL_UNSUPPORTED, "they do not");
+    if (!written && refuses) return KEEL_ERROR(refuses, "they do not");
     for (uintptr_t i = first; written && i < first + count; i++)
         if (constant[i]) return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "it is constant");
     for (uintptr_t i = first; i < first + count; i++) *already |= locks[i];
     for (uintptr_t i = first; !*already && i < first + count; i++) locks[i] = (int)count;
+    *address = (uintptr_t)data + 7 * PAGE;
     return NULL;
 }
 
@@ -268,12 +269,14 @@ static void test_constant_unsupported(void **state)
     (void)state;
     pages_user_t user = user_make(0);
     constant[3] = true;
-    reads_all = false;
-    refused(attempt(&user, 2, 2, false), KEEL_UNSUPPORTED);
-    assert_int_equal(locked(), 0);
+    for (int i = 0; i < 2; i++) { // not every vendor says why
+        refuses = i ? KEEL_INVALID_ARGUMENT : KEEL_UNSUPPORTED;
+        refused(attempt(&user, 2, 2, false), KEEL_UNSUPPORTED);
+        assert_int_equal(locked(), 0);
+    }
     assert_null(attempt(&user, 1, 2, false));
     unlock(&user, 1, 2);
-    reads_all = true;
+    refuses = KEEL_OK;
     constant[3] = false;
     pages_close(&user);
 }
@@ -358,7 +361,7 @@ static int ranges_locked(void)
 }
 
 static keel_status_t apart_lock(const pages_user_t *user, void *data, uint64_t size, bool written,
-                                bool *already)
+                                uint64_t *address, bool *already)
 {
     (void)user, (void)written;
     uintptr_t start = (uintptr_t)data;
@@ -370,6 +373,7 @@ static keel_status_t apart_lock(const pages_user_t *user, void *data, uint64_t s
     ranges[i].start = start;
     ranges[i].end = start + size;
     ranges[i].offset = ++offsets * PAGES * PAGE;
+    *address = start + ranges[i].offset;
     return NULL;
 }
 
@@ -457,6 +461,52 @@ static void test_parts(void **state)
     pages_close(&two);
 }
 
+// A vendor that locks memory as often as it is asked, and says nothing of what is locked.
+static int silent_locks;
+
+static keel_status_t silent_lock(const pages_user_t *user, void *data, uint64_t size, bool written,
+                                 uint64_t *address, bool *already)
+{
+    (void)user, (void)size, (void)written;
+    *address = (uintptr_t)data;
+    *already = false;
+    silent_locks++;
+    return NULL;
+}
+
+static keel_status_t silent_address(const pages_user_t *user, void *data, uint64_t *address)
+{
+    (void)user, (void)data, (void)address;
+    return KEEL_ERROR(KEEL_INVALID_ARGUMENT, "nothing is known of it");
+}
+
+static void silent_unlock(const pages_user_t *user, void *data)
+{
+    (void)user, (void)data;
+    silent_locks--;
+}
+
+static const pages_ops_t silent_ops = {silent_lock, silent_address, silent_unlock, fake_close};
+
+static void test_locked_by_each(void **state)
+{
+    (void)state;
+    pages_user_t one = {.ops = &silent_ops, .vendor = &closed[0], .lost = &lost, .bytewise = true};
+    pages_user_t two = {.ops = &silent_ops, .vendor = &closed[1], .lost = &lost, .bytewise = true};
+    uint64_t address;
+    assert_null(apart(&one, 1000, 1000, &address));
+    assert_null(apart(&two, 900, 2000, &address));
+    assert_int_equal(address, FIRST + 900);
+    assert_null(apart(&one, 1500, 100, &address)); // has it already
+    apart_end(&one, 1500, 100);
+    apart_end(&one, 1000, 1000);
+    assert_in_range(silent_locks, 1, 3); // what the second device has
+    apart_end(&two, 900, 2000);
+    assert_int_equal(silent_locks, 0);
+    pages_close(&one);
+    pages_close(&two);
+}
+
 // What others have locked in two parts is imported in two parts: each lies at a place of its own.
 static void test_parts_of_others(void **state)
 {
@@ -464,8 +514,8 @@ static void test_parts_of_others(void **state)
     pages_user_t user = apart_make(0);
     uint64_t address, second;
     bool already;
-    assert_null(apart_lock(&user, (void *)(FIRST + 1000), 500, true, &already));
-    assert_null(apart_lock(&user, (void *)(FIRST + 1500), 500, true, &already));
+    assert_null(apart_lock(&user, (void *)(FIRST + 1000), 500, true, &address, &already));
+    assert_null(apart_lock(&user, (void *)(FIRST + 1500), 500, true, &address, &already));
     assert_null(apart_address(&user, (void *)(FIRST + 1500), &second));
     refused(apart(&user, 1000, 1000, &address), KEEL_FAILED_PRECONDITION);
     refused(apart(&user, 1900, 200, &address), KEEL_FAILED_PRECONDITION);
@@ -531,6 +581,7 @@ int main(void)
         cmocka_unit_test(test_unknown),
         cmocka_unit_test(test_neighbours),
         cmocka_unit_test(test_parts),
+        cmocka_unit_test(test_locked_by_each),
         cmocka_unit_test(test_parts_of_others),
         cmocka_unit_test(test_libraries),
         cmocka_unit_test(test_fork),

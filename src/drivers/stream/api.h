@@ -214,7 +214,7 @@ typedef struct stream_api_t {
     // Where the allocation starts that has the byte; KEEL_INVALID_ARGUMENT: none has.
     keel_status_t (*allocation)(stream_vendor_t *v, uint64_t address, uint64_t *start);
     keel_status_t (*host_address)(stream_vendor_t *v, void *data, uint64_t *address);
-    // Page-locks memory for all devices of the process: as pages_ops_t.lock.
+    // Page-locks memory for all devices of the process: as pages_ops_t.lock, but for the address.
     keel_status_t (*host_register)(stream_vendor_t *v, void *data, uint64_t size, bool written,
                                    bool *already);
     void (*host_unregister)(stream_vendor_t *v, void *data);

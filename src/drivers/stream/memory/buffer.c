@@ -184,10 +184,14 @@ void stream_buffer_free(keel_buffer_t *buffer)
 }
 
 static keel_status_t pages_register(const pages_user_t *user, void *data, uint64_t size,
-                                    bool written, bool *already)
+                                    bool written, uint64_t *address, bool *already)
 {
     const stream_api_t *api = user->driver;
-    return api->host_register(user->vendor, data, size, written, already);
+    KEEL_TRY(api->host_register(user->vendor, data, size, written, already));
+    if (*already) return NULL;
+    keel_status_t status = api->host_address(user->vendor, data, address);
+    if (status) api->host_unregister(user->vendor, data);
+    return status;
 }
 
 static keel_status_t pages_address(const pages_user_t *user, void *data, uint64_t *address)
