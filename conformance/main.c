@@ -277,6 +277,7 @@ static uint32_t others_of(const char *uri, const probe_t *probe)
     bool serial = uri_has(uri, "serial=1");
     uint32_t others = NEED_EXACT_USAGE; // tests look at the buffer
     if (probe->survives) others |= NEED_LOSS;
+    if (probe->reads_only) others |= NEED_READ_ONLY_HOST;
     if (caps->nodes > 1 || strncmp(uri, "cpu:", 4) == 0) others |= NEED_NODES;
     if (caps->workers > 0) others |= NEED_WORKERS;
     if (works_after_fork(uri)) others |= NEED_FORK;

@@ -7,6 +7,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 #include <unistd.h>
 
 _Thread_local jmp_buf *run_exit;
@@ -220,6 +221,24 @@ static bool survives(keel_device_t *device)
     return major >= 7 || strncmp(info->target, "gfx", 3) != 0;
 }
 
+// Whether memory that the process may not write can be imported.
+static bool reads_only(keel_device_t *device)
+{
+    size_t size = (size_t)sysconf(_SC_PAGESIZE);
+    void *page = mmap(NULL, size, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    keel_external_buffer_t external = {
+        .kind = KEEL_EXTERNAL_HOST, .handle.host = page, .size = size};
+    keel_buffer_options_t options = {.access = KEEL_ACCESS_READ};
+    keel_buffer_t *buffer = NULL;
+    if (page == MAP_FAILED) abort();
+    keel_status_t status = keel_buffer_import(device, &external, &options, &buffer);
+    bool reads = !status;
+    keel_status_release(status);
+    keel_buffer_release(buffer);
+    munmap(page, size);
+    return reads;
+}
+
 static void run_body(const job_t *job)
 {
     jmp_buf point;
@@ -228,7 +247,8 @@ static void run_body(const job_t *job)
         if (job->test) {
             job->test->body();
         } else {
-            result_now->probe = (probe_t){*the_caps(), survives(the_device())};
+            result_now->probe =
+                (probe_t){*the_caps(), survives(the_device()), reads_only(the_device())};
         }
     }
     run_exit = NULL;

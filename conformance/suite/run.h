@@ -65,7 +65,8 @@ enum { TALLIES_MAX = 160 };
 // What a device can do.
 typedef struct probe_t {
     keel_caps_t caps;
-    bool survives; // the process does, when a kernel goes astray
+    bool survives;   // the process does, when a kernel goes astray
+    bool reads_only; // memory of the host that may not be written
 } probe_t;
 
 // What the process has to say, in memory shared with the runner.

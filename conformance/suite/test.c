@@ -91,6 +91,7 @@ const char *need_name(uint32_t caps, uint32_t also)
         "LOSS",
         "POINT_OBJECTS",
         "DESCRIPTORS",
+        "READ_ONLY_HOST",
     };
     for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
         if (caps >> i & 1) return names[i];

@@ -34,7 +34,8 @@ enum {
         1 << 13,         // the device takes the suite's kernels; found out when a test loads them
     NEED_LOSS = 1 << 14, // a kernel that goes astray loses the device, and not the process
     NEED_POINT_OBJECTS = 1 << 15, // the vendor has an object behind a point (native.h)
-    NEED_DESCRIPTORS = 1 << 16    // semaphores are imported by descriptors, not by objects
+    NEED_DESCRIPTORS = 1 << 16,   // semaphores are imported by descriptors, not by objects
+    NEED_READ_ONLY_HOST = 1 << 17 // memory of the host that may not be written can be imported
 };
 
 typedef struct test_t {

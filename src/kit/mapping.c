@@ -49,3 +49,22 @@ keel_status_t mapping_of(const void *data, uint64_t size, mapping_t *mapping)
     fclose(maps);
     return status;
 }
+
+bool mapping_is_writable(const void *data, uint64_t size)
+{
+    uintptr_t at = (uintptr_t)data, end = at + size;
+    FILE *maps = fopen(maps_path, "re");
+    if (!maps) return true;
+    keel_status_t status = NULL;
+    bool writable = true;
+    while (!status && writable && at < end) {
+        line_t line;
+        status = line_read(maps, &line);
+        if (status || line.end <= at) continue;
+        writable = line.start <= at && line.rights[1] == 'w';
+        at = line.end;
+    }
+    fclose(maps);
+    keel_status_release(status);
+    return writable;
+}

@@ -4,6 +4,7 @@
 #define KEEL_SRC_KIT_MAPPING_H_
 
 #include <keel/status.h>
+#include <stdbool.h>
 
 typedef enum mapping_t {
     MAPPING_NONE,         // some of it is not mapped, or may not be read
@@ -15,5 +16,8 @@ typedef enum mapping_t {
 // memory of the process up to there, so it is nothing for hot paths. KEEL_IO where that cannot be
 // read, as on systems that have no /proc.
 keel_status_t mapping_of(const void *data, uint64_t size, mapping_t *mapping);
+
+// Whether the process has memory there that it may write all of. True where that cannot be read.
+bool mapping_is_writable(const void *data, uint64_t size);
 
 #endif

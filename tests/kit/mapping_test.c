@@ -117,6 +117,22 @@ static void test_holes(void **state)
     map(3, 2, PROT_READ, MAP_SHARED);
 }
 
+static void test_writable(void **state)
+{
+    (void)state;
+    map(0, PAGES, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS);
+    map(4, 1, PROT_READ, MAP_SHARED);
+    map(5, 1, PROT_READ | PROT_WRITE, MAP_SHARED);
+    assert_true(mapping_is_writable(memory, 4 * page));
+    assert_false(mapping_is_writable(memory + 1, 4 * page));
+    assert_false(mapping_is_writable(memory + 4 * page, 1));
+    assert_true(mapping_is_writable(memory + 5 * page, 3 * page));
+    assert_int_equal(munmap(memory + page, page), 0);
+    assert_false(mapping_is_writable(memory, 2 * page));
+    assert_false(mapping_is_writable(memory + page, 1));
+    map(1, 1, PROT_READ, MAP_SHARED);
+}
+
 static void test_unreadable(void **state)
 {
     (void)state;
@@ -126,7 +142,9 @@ static void test_unreadable(void **state)
     none = (struct rlimit){0, before.rlim_max};
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
     keel_status_t status = mapping_of(memory, 1, &mapping);
+    bool writable = mapping_is_writable(memory, 1);
     assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    assert_true(writable); // as far as is known
     assert_int_equal(keel_status_code(status), KEEL_IO);
     assert_non_null(strstr(keel_status_message(status), "/proc/self/maps"));
     keel_status_release(status);
@@ -135,9 +153,8 @@ static void test_unreadable(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_kinds),
-        cmocka_unit_test(test_spans),
-        cmocka_unit_test(test_holes),
+        cmocka_unit_test(test_kinds),      cmocka_unit_test(test_spans),
+        cmocka_unit_test(test_holes),      cmocka_unit_test(test_writable),
         cmocka_unit_test(test_unreadable),
     };
     return cmocka_run_group_tests(tests, setup, teardown);

@@ -131,6 +131,19 @@ static bool is_mapped(const buffer_t *buffer)
     return !msync(buffer->bytes, buffer->size, MS_ASYNC);
 }
 
+// Whether the kernel pins memory of the application for GPUs, which may write it: not if the host
+// may not. The first page and the last one are looked at; kernels before 5.14 do not tell.
+static bool is_writable(const buffer_t *buffer)
+{
+    uint8_t *ends[] = {buffer->bytes, buffer->bytes + buffer->size - PAGE};
+    if (buffer->address == (uint64_t)(uintptr_t)buffer->bytes) return true; // the runtime's own
+    for (unsigned k = 0; k < 2; k++) {
+        bool refused = madvise(ends[k], PAGE, MADV_POPULATE_WRITE);
+        if (refused && !madvise(ends[k], PAGE, MADV_POPULATE_READ)) return false;
+    }
+    return true;
+}
+
 // Registers and doorbells are in the file of the driver itself, mapped from there.
 static int alloc_borrowed(buffer_t *wanted, kfd_alloc_memory_t *a)
 {
@@ -138,6 +151,7 @@ static int alloc_borrowed(buffer_t *wanted, kfd_alloc_memory_t *a)
         if (!a->mmap_offset || a->mmap_offset % PAGE) return -EINVAL;
         wanted->bytes = (uint8_t *)(uintptr_t)a->mmap_offset;
         if (!is_mapped(wanted)) return -EFAULT;
+        if (!is_writable(wanted)) return -EPERM;
     } else {
         bool doorbells = a->flags & KFD_MEM_DOORBELL;
         uint64_t begin = doorbells ? 0 : DOORBELL_BYTES, limit = doorbells ? DOORBELL_BYTES : PAGE;

@@ -7,6 +7,7 @@
 #include "base/status.h"
 #include "drivers/hip/hip.h"
 #include "drivers/hip/releases.h"
+#include "kit/mapping.h"
 
 HIP_FORWARDS(alloc_device, hipMalloc, (uint64_t size, uint64_t *address), (void **)address, size)
 HIP_RELEASES(free_device, hipFree, what)
@@ -85,13 +86,6 @@ static bool is_registered(const stream_vendor_t *v, char *byte)
     return known;
 }
 
-// Whether the process has memory there.
-static bool is_mapped(char *data, uint64_t size)
-{
-    uint64_t before = (uintptr_t)data & ((uintptr_t)sysconf(_SC_PAGESIZE) - 1);
-    return !msync(data - before, size + before, MS_ASYNC);
-}
-
 // Refuses memory that HSA has allocated for others than HIP. For all such memory HIP 5.7 has
 // one range, which begins far before, and an address for the device.
 static keel_status_t origin_check(stream_vendor_t *v, const char *byte)
@@ -114,9 +108,9 @@ static keel_status_t origin_check(stream_vendor_t *v, const char *byte)
 
 // HIP locks memory twice without a word, and the first call that unlocks it unlocks it for all: so
 // the adaptor looks first. Memory of HSA's own it locks, too, and ends the process when it unlocks
-// that, for it has one address for host and GPU. It has no way to lock for reading alone, and none
-// is needed: it takes memory that cannot be written. Where no memory is, it says that it has none
-// left.
+// that, for it has one address for host and GPU. It has no way to lock for reading alone: memory
+// that cannot be written is locked where the kernel can (SVM), else refused. Then, and where no
+// memory is, old releases say that there is none left.
 static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size, bool written,
                                    bool *already)
 {
@@ -126,7 +120,8 @@ static keel_status_t host_register(stream_vendor_t *v, void *data, uint64_t size
     if (*already) return NULL;
     hipError_t result =
         v->symbols->hipHostRegister(data, size, hipHostRegisterPortable | hipHostRegisterMapped);
-    if (result == hipErrorOutOfMemory && !is_mapped(data, size)) result = hipErrorInvalidValue;
+    if (result == hipErrorOutOfMemory && !mapping_is_writable(data, size))
+        result = hipErrorInvalidValue;
     return hip_status(v->symbols, result, "hipHostRegister");
 }
 
