@@ -47,30 +47,6 @@ static void generation_bump(void)
     __atomic_fetch_add(&generation, 1, __ATOMIC_RELEASE);
 }
 
-bool map_add(const span_t *span)
-{
-    pthread_rwlock_wrlock(&lock);
-    size_t index = span_index(span->base);
-    bool fits = span->size && (index == span_count || span->base + span->size <= spans[index].base);
-    if (fits && span_count == span_room) {
-        size_t room = span_room ? 2 * span_room : 64;
-        span_t *grown = realloc(spans, room * sizeof *grown);
-        fits = grown != NULL;
-        if (fits) {
-            spans = grown;
-            span_room = room;
-        }
-    }
-    if (fits) {
-        memmove(spans + index + 1, spans + index, (span_count - index) * sizeof *spans);
-        spans[index] = *span;
-        span_count++;
-        generation_bump();
-    }
-    pthread_rwlock_unlock(&lock);
-    return fits;
-}
-
 void map_on_removal(void (*leaves)(uint64_t base))
 {
     on_removal = leaves;
@@ -80,6 +56,85 @@ static void leaving(uint64_t base)
 {
     void (*leaves)(uint64_t) = on_removal;
     if (leaves) leaves(base);
+}
+
+// The first span that ends after an address.
+static bool map_next(uint64_t address, span_t *out_span)
+{
+    pthread_rwlock_rdlock(&lock);
+    size_t index = span_index(address);
+    bool found = index < span_count;
+    if (found) *out_span = spans[index];
+    pthread_rwlock_unlock(&lock);
+    return found;
+}
+
+// Room for so many spans; the lock is held.
+static bool room_make(size_t count)
+{
+    size_t room = span_room ? span_room : 64;
+    while (room < count) room *= 2;
+    span_t *grown = room == span_room ? spans : realloc(spans, room * sizeof *grown);
+    if (!grown) return false;
+    spans = grown;
+    span_room = room;
+    return true;
+}
+
+// Puts spans in the place of those from first to before end; there is room.
+static void spans_put(size_t first, size_t end, const span_t *put, size_t count)
+{
+    memmove(spans + first + count, spans + end, (span_count - end) * sizeof *spans);
+    if (count) memcpy(spans + first, put, count * sizeof *spans);
+    span_count += count - (end - first);
+    generation_bump();
+}
+
+bool map_add(const span_t *span)
+{
+    pthread_rwlock_wrlock(&lock);
+    size_t index = span_index(span->base);
+    bool fits = span->size && (index == span_count || span->base + span->size <= spans[index].base);
+    fits = fits && room_make(span_count + 1);
+    if (fits) spans_put(index, index, span, 1);
+    pthread_rwlock_unlock(&lock);
+    return fits;
+}
+
+// The index behind the spans that begin before an address; all from first on are to be shared ones,
+// else false.
+static bool shared_end(size_t first, uint64_t address, size_t *out_end)
+{
+    size_t end = first;
+    while (end < span_count && spans[end].base < address && spans[end].shared) end++;
+    *out_end = end;
+    return end == span_count || spans[end].base >= address;
+}
+
+bool map_shareable(uint64_t base, uint64_t size)
+{
+    size_t end;
+    pthread_rwlock_rdlock(&lock);
+    bool free = shared_end(span_index(base), base + size, &end);
+    pthread_rwlock_unlock(&lock);
+    return free;
+}
+
+bool map_share(uint64_t base, uint64_t size, const span_t *put, size_t count)
+{
+    size_t end;
+    uint64_t at = base;
+    span_t span;
+    while (at - base < size && map_next(at, &span) && span.base - base < size) {
+        leaving(span.base);
+        at = span.base + span.size;
+    }
+    pthread_rwlock_wrlock(&lock);
+    size_t first = span_index(base);
+    bool done = shared_end(first, base + size, &end) && room_make(span_count + count);
+    if (done) spans_put(first, end, put, count);
+    pthread_rwlock_unlock(&lock);
+    return done;
 }
 
 bool map_remove(uint64_t base)

@@ -6,6 +6,7 @@
 #define SIM_AMD_MAP_H_
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 
 typedef struct {
@@ -14,6 +15,7 @@ typedef struct {
     uint8_t *host;       // where the bytes are; borrowed
     uint64_t nodes;      // bit n: node n may touch it
     unsigned home;       // the node whose memory it is; 0: the host's
+    bool shared;         // it is the host's memory at the host's own address (map_share)
     bool coarse;         // a GPU may keep what it reads and writes there to itself for a while
     struct fresh *fresh; // the map's own
 } span_t;
@@ -23,6 +25,14 @@ bool map_add(const span_t *span);
 
 // Takes out the span that begins at base; false when there is none.
 bool map_remove(uint64_t base);
+
+// Whether nothing is in [base, base + size) but shared spans.
+bool map_shareable(uint64_t base, uint64_t size);
+
+// Puts shared spans, which are sorted and disjoint, in the place of those in [base, base + size).
+// No shared span may reach beyond that. False, and nothing is changed, when something else is
+// there, or when memory is short.
+bool map_share(uint64_t base, uint64_t size, const span_t *spans, size_t count);
 
 // Takes out all spans whose bytes are within [host, host + size).
 void map_drop(const uint8_t *host, uint64_t size);

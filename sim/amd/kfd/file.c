@@ -70,6 +70,7 @@ static void forget(void)
     event_forget();
     watchdog_forget();
     usage_forget();
+    svm_forget();
     map_forget();
     memory_forget();
 }

@@ -46,6 +46,20 @@ int memory_ipc_import(kfd_ipc_import_t *arguments);
 // A handle for a buffer that was exported as a descriptor; it has no address. memory_free ends it.
 int memory_open(int descriptor, unsigned node, uint64_t *out_handle, uint64_t *out_size);
 
+// Memory of the host that GPUs use where it is (svm.c). size is that of the caller's arguments.
+int svm_request(kfd_svm_t *arguments, unsigned size);
+
+// Whether GPUs use memory of the host somewhere in there, or may have.
+bool svm_has(uint64_t address, uint64_t size);
+
+// The host's memory there is gone, or is about to go.
+void svm_drop(const void *address, uint64_t size);
+
+// Around a fork, and in the child.
+void svm_hold(void);
+void svm_release(bool in_child);
+void svm_forget(void);
+
 // The place of a buffer in the file that render nodes are, for mmap.
 int memory_offset(uint64_t handle, uint64_t *out_offset);
 

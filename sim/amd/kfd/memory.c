@@ -247,6 +247,8 @@ int memory_alloc(kfd_alloc_memory_t *a)
     unsigned node = gpu_node(a->gpu_id);
     if (!node || !a->size || a->va_addr % PAGE || a->size > UINT64_MAX / 2) return -EINVAL;
     if (!(a->flags & (STORED | BORROWED))) return -EINVAL;
+    if (svm_has(a->va_addr, a->size)) return -EADDRINUSE;
+    if (a->flags & KFD_MEM_USERPTR && svm_has(a->mmap_offset, a->size)) return -EADDRINUSE;
     buffer_t made = {.used = true,
                      .node = node,
                      .flags = a->flags,
@@ -508,12 +510,14 @@ bool memory_is_hidden(uint64_t address, unsigned *out_node)
 void memory_hold(void)
 {
     pthread_mutex_lock(&lock);
+    svm_hold();
     map_hold();
 }
 
 void memory_release(bool in_child)
 {
     map_release(in_child);
+    svm_release(in_child);
     pthread_mutex_unlock(&lock);
 }
 

@@ -205,7 +205,9 @@ static void *map_file(void *address, size_t size, int rights, int flags, int fil
         file = other;
         offset = (off_t)place;
     }
-    return (void *)syscall(SYS_mmap, address, size, rights, flags, file, offset);
+    void *mapped = (void *)syscall(SYS_mmap, address, size, rights, flags, file, offset);
+    if (mapped != MAP_FAILED) svm_drop(mapped, size); // what was there before
+    return mapped;
 }
 
 EXPORT void *mmap(void *address, size_t size, int rights, int flags, int file, off_t offset)
@@ -216,6 +218,12 @@ EXPORT void *mmap(void *address, size_t size, int rights, int flags, int file, o
 EXPORT void *mmap64(void *address, size_t size, int rights, int flags, int file, off64_t offset)
 {
     return map_file(address, size, rights, flags, file, offset);
+}
+
+EXPORT int munmap(void *address, size_t size)
+{
+    svm_drop(address, size);
+    return (int)syscall(SYS_munmap, address, size);
 }
 
 // As with mmap, the C library's own is the system call.

@@ -224,7 +224,6 @@ static const char *name_of(unsigned number)
     case KFD_GET_PROCESS_APERTURES: return "GET_PROCESS_APERTURES";
     case KFD_GET_QUEUE_WAVE_STATE: return "GET_QUEUE_WAVE_STATE";
     case KFD_SMI_EVENTS: return "SMI_EVENTS";
-    case KFD_SVM: return "SVM";
     case KFD_CRIU_OP: return "CRIU_OP";
     case KFD_RUNTIME_ENABLE: return "RUNTIME_ENABLE";
     case KFD_DBG_TRAP: return "DBG_TRAP";
@@ -241,7 +240,7 @@ static int refuse(unsigned number)
 {
     enum { MAINLINE_END = 0x80 };
     static atomic_bool named[256];
-    int error = number == KFD_SVM || number == KFD_CRIU_OP ? -EPERM : -EINVAL;
+    int error = number == KFD_CRIU_OP ? -EPERM : -EINVAL;
     if (!atomic_exchange(&named[number & 0xff], true)) {
         // What only AMD's own kernel modules have, runtimes try, and do without.
         log_line(number < MAINLINE_END ? LOG_ERROR : LOG_CALLS,
@@ -251,7 +250,8 @@ static int refuse(unsigned number)
     return error;
 }
 
-static int serve(unsigned number, void *a)
+// size is that of the caller's arguments, as far as they were copied.
+static int serve(unsigned number, void *a, unsigned size)
 {
     switch (number) {
     case KFD_GET_VERSION: return get_version(a);
@@ -274,6 +274,7 @@ static int serve(unsigned number, void *a)
     case KFD_ALLOC_QUEUE_GWS: return alloc_queue_gws(a);
     case KFD_GET_DMABUF_INFO: return memory_info(a);
     case KFD_IMPORT_DMABUF: return memory_import(a);
+    case KFD_SVM: return svm_request(a, size);
     case KFD_SET_XNACK_MODE: return set_xnack_mode(a);
     case KFD_AVAILABLE_MEMORY: return memory_available(a);
     case KFD_EXPORT_DMABUF: return memory_export(a);
@@ -291,10 +292,10 @@ static int serve(unsigned number, void *a)
 
 int kfd_request(unsigned number, void *arguments, unsigned size)
 {
-    uint64_t room[16] = {0};
+    uint64_t room[64] = {0}; // enough for attributes of all GPUs
     unsigned copied = size < sizeof room ? size : (unsigned)sizeof room;
     if (copied) memcpy(room, arguments, copied);
-    int result = serve(number, room);
+    int result = serve(number, room, copied);
     if (copied) memcpy(arguments, room, copied);
     if (number != KFD_WAIT_EVENTS) {
         log_line(LOG_CALLS, "%s: %s", name_of(number), result ? strerror(-result) : "done");

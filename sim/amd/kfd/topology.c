@@ -27,7 +27,7 @@ static const struct model {
 enum { HOST_SIZE_GIB = 8, FIRST_SIMD = 0x80000000 };
 
 // capability: queues have sizes that are powers of two (bit 7), doorbells of 64 bits (type 2).
-enum { CAPABILITY = 1 << 7 | 2 << 12 };
+enum { CAPABILITY = 1 << 7 | 2 << 12, CAPABILITY_SVM = 1 << 27 };
 
 const char *gpu_text(unsigned node)
 {
@@ -108,7 +108,7 @@ static void put_gpu(out_t *out, unsigned node)
     put_number(out, "max_engine_clk_fcompute", 1000);
     put_number(out, "local_mem_size", (uint64_t)VRAM_SIZE_GIB << 30);
     put_number(out, "fw_version", 421);
-    put_number(out, "capability", CAPABILITY);
+    put_number(out, "capability", sim_settings()->svm ? CAPABILITY | CAPABILITY_SVM : CAPABILITY);
     put_number(out, "debug_prop", 0);
     put_number(out, "sdma_fw_version", 421);
     put_number(out, "unique_id", 0x4b45454c00000000ull + node);

@@ -171,6 +171,35 @@ typedef struct {
     int32_t xnack_enabled;
 } kfd_xnack_mode_t;
 
+enum { KFD_SVM_SET, KFD_SVM_GET };
+
+// GPUs by their numbers; of the host, and of no wish.
+enum { KFD_SVM_HOST = 0 };
+#define KFD_SVM_ANYWHERE UINT32_MAX
+
+enum {
+    KFD_SVM_PREFERRED,
+    KFD_SVM_PREFETCH,
+    KFD_SVM_ACCESS,
+    KFD_SVM_IN_PLACE,
+    KFD_SVM_NO_ACCESS,
+    KFD_SVM_SET_FLAGS,
+    KFD_SVM_CLEAR_FLAGS,
+    KFD_SVM_GRANULARITY,
+};
+
+enum { KFD_SVM_HOST_ACCESS = 1 << 0, KFD_SVM_COHERENT = 1 << 1 };
+
+typedef struct {
+    uint32_t type, value; // out, when attributes are asked for
+} kfd_svm_attribute_t;
+
+typedef struct {
+    uint64_t start_addr, size;
+    uint32_t op, nattr;
+    kfd_svm_attribute_t attrs[];
+} kfd_svm_t;
+
 typedef struct {
     uint64_t available; // out
     uint32_t gpu_id, pad;
@@ -224,6 +253,7 @@ typedef struct {
     X(GET_DMABUF_INFO, 0x1c, WR, kfd_dmabuf_info_t)                                                \
     X(IMPORT_DMABUF, 0x1d, WR, kfd_import_dmabuf_t)                                                \
     X(ALLOC_QUEUE_GWS, 0x1e, WR, kfd_gws_t)                                                        \
+    X(SVM, 0x20, WR, kfd_svm_t)                                                                    \
     X(SET_XNACK_MODE, 0x21, WR, kfd_xnack_mode_t)                                                  \
     X(AVAILABLE_MEMORY, 0x23, WR, kfd_available_memory_t)                                          \
     X(EXPORT_DMABUF, 0x24, WR, kfd_export_dmabuf_t)                                                \
@@ -239,7 +269,6 @@ enum {
     KFD_GET_PROCESS_APERTURES = 0x06,
     KFD_GET_QUEUE_WAVE_STATE = 0x1b,
     KFD_SMI_EVENTS = 0x1f,
-    KFD_SVM = 0x20,
     KFD_CRIU_OP = 0x22,
     KFD_RUNTIME_ENABLE = 0x25,
     KFD_DBG_TRAP = 0x26,

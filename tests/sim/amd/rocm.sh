@@ -244,9 +244,13 @@ run_hip() {
     abi hip hip src/drivers/hip/releases.c
     compile_kernels && run keel-facts ' 0 failed' gfx90a,gfx90a \
         "$build/tests/hardware/facts/facts" --lib="$hip" --kernels="$out"
+    KEEL_SIM_SVM=1 run keel-facts-svm ' 0 failed' gfx90a,gfx90a \
+        "$build/tests/hardware/facts/facts" --lib="$hip" --kernels="$out" --filter='memory.*'
     run keel-has "$(hip_has)" gfx90a "$keel" devices -v hip://0
     limit=3600 run keel-conformance ' 0 failed' gfx90a "$keel" conformance --device=hip://0 \
         --expect=conformance/expect/hip.txt
+    KEEL_SIM_SVM=1 limit=3600 run keel-conformance-svm ' 0 failed' gfx90a "$keel" conformance \
+        --device=hip://0 --expect=conformance/expect/hip.txt
     run keel-torture ' 0 failed' gfx90a "$keel" conformance --device=hip://0 --mode=torture \
         --seed=3 --tests=60 --samples=4
     run keel-shuffle ' 0 failed' gfx90a "$keel" conformance --device=hip://0 --mode=shuffle \
@@ -258,6 +262,8 @@ run_hip() {
     run keel-beside PASSED gfx90a "$build/tests/drivers/hip/test_drivers_hip_beside"
     run keel-hip-amdgpu ' 0 failed' gfx90a,gfx90a "$keel" conformance --device=hip://0 \
         --partner=amdgpu://1 --filter='across.*'
+    KEEL_SIM_SVM=1 run keel-hip-amdgpu-svm ' 0 failed' gfx90a,gfx90a "$keel" conformance \
+        --device=hip://0 --partner=amdgpu://1 --filter='across.*'
     run keel-hip-amdgpu-graphs ' 0 failed' gfx90a,gfx90a "$keel" graphs --device=hip://0 \
         --device=amdgpu://1 --device=cpu:// --count=200
     triton hip
@@ -267,6 +273,8 @@ run_amdgpu() {
     abi amdgpu hsa
     limit=3600 run keel-amdgpu ' 0 failed' gfx90a "$keel" conformance --device=amdgpu://0 \
         --expect=conformance/expect/amdgpu.txt
+    KEEL_SIM_SVM=1 limit=3600 run keel-amdgpu-svm ' 0 failed' gfx90a "$keel" conformance \
+        --device=amdgpu://0 --expect=conformance/expect/amdgpu.txt
     [ -z "$newest" ] || limit=3600 run "keel-amdgpu-$newest" ' 0 failed' "$newest" "$keel" \
         conformance --device=amdgpu://0 --expect=conformance/expect/amdgpu.txt
     local gpu

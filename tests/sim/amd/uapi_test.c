@@ -79,6 +79,9 @@ static void request(unsigned long ours, unsigned long theirs, const char *what)
     X(kfd_dmabuf_info_t, kfd_ioctl_get_dmabuf_info_args, metadata_size)                            \
     X(kfd_dmabuf_info_t, kfd_ioctl_get_dmabuf_info_args, dmabuf_fd)                                \
     X(kfd_import_dmabuf_t, kfd_ioctl_import_dmabuf_args, dmabuf_fd)                                \
+    X(kfd_svm_t, kfd_ioctl_svm_args, op)                                                           \
+    X(kfd_svm_t, kfd_ioctl_svm_args, nattr)                                                        \
+    X(kfd_svm_attribute_t, kfd_ioctl_svm_attribute, value)                                         \
     X(kfd_xnack_mode_t, kfd_ioctl_set_xnack_mode_args, xnack_enabled)                              \
     X(kfd_available_memory_t, kfd_ioctl_get_available_memory_args, gpu_id)
 
@@ -102,6 +105,14 @@ static void kfd(void)
     NUMBER(KFD_MEM_COHERENT, KFD_IOC_ALLOC_MEM_FLAGS_COHERENT);
     NUMBER(KFD_MEM_PUBLIC, KFD_IOC_ALLOC_MEM_FLAGS_PUBLIC);
     NUMBER(KFD_MEM_EXECUTABLE, KFD_IOC_ALLOC_MEM_FLAGS_EXECUTABLE);
+    NUMBER(offsetof(kfd_svm_t, attrs), offsetof(struct kfd_ioctl_svm_args, attrs));
+    NUMBER(KFD_SVM_GET, KFD_IOCTL_SVM_OP_GET_ATTR);
+    NUMBER(KFD_SVM_ANYWHERE, KFD_IOCTL_SVM_LOCATION_UNDEFINED);
+    NUMBER(KFD_SVM_PREFETCH, KFD_IOCTL_SVM_ATTR_PREFETCH_LOC);
+    NUMBER(KFD_SVM_NO_ACCESS, KFD_IOCTL_SVM_ATTR_NO_ACCESS);
+    NUMBER(KFD_SVM_GRANULARITY, KFD_IOCTL_SVM_ATTR_GRANULARITY);
+    NUMBER(KFD_SVM_HOST_ACCESS, KFD_IOCTL_SVM_FLAG_HOST_ACCESS);
+    NUMBER(KFD_SVM_COHERENT, KFD_IOCTL_SVM_FLAG_COHERENT);
     NUMBER(KFD_PRIORITY_MAX, KFD_MAX_QUEUE_PRIORITY);
 }
 

@@ -41,6 +41,7 @@ enum {
     HIP_PORTABLE = 1,     // memory of the host, for all GPUs
     HIP_DEFAULT_KIND = 4, // of a copy
     HIP_POOLS_SUPPORTED = 88,
+    HIP_MOVES_PAGES = 9, // concurrent managed access
     HIP_HANDLES_SUPPORTED = 89,
     HIP_CLOCK_RATE = 10017,
     HIP_TIMELINE_FD = 9, // a kind of semaphore

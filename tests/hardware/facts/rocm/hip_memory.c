@@ -12,10 +12,14 @@ static void registered(void)
 {
     hip_begin();
     static uint32_t own[1024];
+    int moves = 0;
     void *stream = hip_stream_new(), *address = NULL;
     HIP(hip.hipHostRegister(own, sizeof own, 0));
     HIP(hip.hipHostGetDevicePointer(&address, own, 0));
-    REQUIRE(address && address != own);
+    HIP(hip.hipDeviceGetAttribute(&moves, HIP_MOVES_PAGES, 0));
+    fact_say("%s, %s", moves ? "a kernel with SVM" : "a kernel without SVM",
+             address == own ? "the same address" : "another address");
+    REQUIRE(address && (address != own || moves));
     hip_append(stream, address, 5);
     HIP(hip.hipStreamSynchronize(stream));
     REQUIRE(own[0] == 1 && own[1] == 5);
@@ -140,9 +144,22 @@ static void registered_in_two(void)
     HIP(hip.hipHostRegister(pages + 4096, 4096, 0));
     HIP(hip.hipHostGetDevicePointer(&first, pages, 0));
     HIP(hip.hipHostGetDevicePointer(&second, pages + 4096, 0));
-    fact_say("%td bytes apart", (char *)second - (char *)first);
     if (first == pages) fact_skip("the kernel gives the GPU the addresses of the host (SVM)");
+    fact_say("%td bytes apart", (char *)second - (char *)first);
     REQUIRE((char *)second - (char *)first != 4096);
+}
+
+static void registered_constant(void)
+{
+    int moves = 0;
+    hip_begin();
+    void *page = mmap(NULL, 4096, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+    NEED(page != MAP_FAILED);
+    HIP(hip.hipDeviceGetAttribute(&moves, HIP_MOVES_PAGES, 0));
+    bool taken = hip.hipHostRegister(page, 4096, 0) == 0;
+    fact_say("%s, %s", moves ? "a kernel with SVM" : "a kernel without SVM",
+             taken ? "taken" : "refused");
+    REQUIRE(taken == (moves && hip_version() >= 50300000));
 }
 
 static void registered_nowhere(void)
@@ -323,7 +340,9 @@ static void unmapping_ends_the_process(void)
 }
 
 const fact_t hip_memory_facts[] = {
-    {"memory.registered", "memory of the host that is registered has another address for the GPU",
+    {"memory.registered",
+     "memory of the host that is registered has another address for the GPU; where the kernel can "
+     "(SVM), later releases leave it where it is",
      SIM, registered, HOLDS, HOLDS, NULL},
     {"stream.fills_in_words",
      "HIP 5.2 writes far behind the end of a fill inside a word of 8 bytes; others do not", SIM,
@@ -335,6 +354,10 @@ const fact_t hip_memory_facts[] = {
      SIM, registered_twice, HOLDS, HOLDS, NULL},
     {"memory.registered_in_two", "memory registered in two calls lies in two places for the GPU",
      SIM, registered_in_two, HOLDS, HOLDS, NULL},
+    {"memory.registered_constant",
+     "memory that the process cannot write is registered where the kernel can (SVM), by later "
+     "releases than 5.2",
+     SIM, registered_constant, HOLDS, HOLDS, NULL},
     {"memory.registered_nowhere", "where no memory is, HIP 5.2 says that it is used up", SIM,
      registered_nowhere, HOLDS, HOLDS, NULL},
     {"memory.registered_of_hsa",
