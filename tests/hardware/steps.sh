@@ -99,6 +99,22 @@ conformance() {
         step "$1-${tests//[^a-z-]/}" 180 "$keel" conformance --device="$2" -j 8 \
             --timeout=100 --expect="conformance/expect/$3" --filter="$tests"
     done
+    tests=$(sed -n 's/^FAILED  \([a-z0-9_]*\.[a-z0-9_]*\) .*/\1/p' "$logs/$1"-*.log)
+    # shellcheck disable=SC2086 # several words
+    [ -z "$tests" ] || step "$1-alone" 180 bash -c 'each_alone "$@"' bash "$2" "$3" $tests
+}
+
+# each_alone DEVICE FILE TEST...: tests that failed beside others once more, one at a time: the card
+# or its kernel driver may not get on with several processes.
+each_alone() {
+    local test output passed=0 bad=0
+    for test in "${@:3}"; do
+        output=$("$keel" conformance --device="$1" -j 1 --filter="$test" \
+            --expect="conformance/expect/$2" 2>&1) && passed=$((passed + 1)) || bad=$((bad + 1))
+        grep -v ' passed, ' <<<"$output"
+    done
+    echo "$passed passed, $bad failed"
+    [ $bad = 0 ]
 }
 
 # bench NAME DEVICE OPTION...: as NAME.txt and NAME.json in the folder, too.
@@ -116,5 +132,5 @@ finish() {
     exit $failed
 }
 
-export -f examples
-export build
+export -f examples each_alone
+export build keel
