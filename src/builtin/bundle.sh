@@ -12,8 +12,9 @@ made=$(mktemp -d)
 trap 'rm -rf "$made"' EXIT
 targets=host-x86_64-unknown-linux--
 inputs=--input=/dev/null
-for target in ${TARGETS:-gfx900 gfx906 gfx908 gfx90a gfx942 gfx1030 gfx1031 gfx1032 gfx1034 \
-    gfx1035 gfx1036 gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 gfx1151 gfx1200 gfx1201}; do
+for target in ${TARGETS:-gfx900 gfx906 gfx908 gfx90a gfx90c gfx942 gfx1010 gfx1011 gfx1012 gfx1030 \
+    gfx1031 gfx1032 gfx1033 gfx1034 gfx1035 gfx1036 gfx1100 gfx1101 gfx1102 gfx1103 gfx1150 \
+    gfx1151 gfx1152 gfx1200 gfx1201}; do
     # shellcheck disable=SC2086 # several words
     $1 "$2" ${FLAGS:-} -o "$made/$target" --bare --target=$target --clang=clang-19 \
         -I"$root" -I"$root/include" -I"$root/src"
