@@ -294,6 +294,29 @@ static void test_memory_outlives_who_has_locked_it(void **state)
     keel_device_release(second);
 }
 
+// Memory of the host that HSA has allocated is for the host alone, until HSA is told of others.
+static void test_the_gpu_may_use_memory_of_hsa(void **state)
+{
+    unsigned char *memory = NULL;
+    keel_device_t *device = NULL;
+    keel_point_t done;
+    (void)state;
+    OK(keel_device_open("amdgpu://0", NULL, &device));
+    real = amdgpu_device(device)->hsa;
+    assert_int_equal(real->hsa_amd_memory_pool_allocate(amdgpu_device(device)->shared, SMALL, 0,
+                                                        (void **)(void *)&memory),
+                     HSA_STATUS_SUCCESS);
+    keel_buffer_t *buffer = memory_import(device, memory);
+    OK(keel_queue_fill(keel_device_queue(device, 0), KEEL_NO_WAITS, keel_whole(buffer), 7, 1,
+                       &done));
+    OK(keel_wait(KEEL_POINTS(done), KEEL_ALL, KEEL_FOREVER));
+    assert_int_equal(memory[0], 7);
+    assert_int_equal(memory[SMALL - 1], 7);
+    keel_buffer_release(buffer);
+    assert_int_equal(real->hsa_amd_memory_pool_free(memory), HSA_STATUS_SUCCESS);
+    keel_device_release(device);
+}
+
 int main(void)
 {
     if (!getenv("KEEL_SIM_GPUS")) return 77; // to be run by keel sim
@@ -305,6 +328,7 @@ int main(void)
         cmocka_unit_test(test_programs_share_chunks),
         cmocka_unit_test(test_a_lost_device_unlocks_memory),
         cmocka_unit_test(test_memory_outlives_who_has_locked_it),
+        cmocka_unit_test(test_the_gpu_may_use_memory_of_hsa),
         cmocka_unit_test(test_the_host_cannot_read_the_gpus_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -3,6 +3,7 @@
 //
 //     chunk.c       chunks of a pool's memory, which are cut into blocks
 //     memory.c      memory for the driver itself
+//     access.c      which GPUs may use it
 //     pages.c       memory of the application, which is locked
 //     share.c       memory by descriptors
 //     buffer.c      buffers
@@ -39,6 +40,14 @@ void amdgpu_memory_trim(amdgpu_device_t *device, hsa_amd_memory_pool_t pool);
 keel_status_t amdgpu_local_alloc(amdgpu_device_t *device, uint32_t node, uint64_t size,
                                  uint64_t *address) KEEL_MUST_USE;
 void amdgpu_local_free(amdgpu_device_t *device, uint32_t node, uint64_t address, uint64_t size);
+
+// access.c
+// Whether all GPUs of the device may use memory that HSA has allocated. Any thread.
+keel_status_t amdgpu_access_ask(const amdgpu_device_t *device, uint64_t address,
+                                bool *has) KEEL_MUST_USE;
+// Adds them to those that may. Any thread; code of the application that changes the same list at
+// the same time is not waited for.
+keel_status_t amdgpu_access_add(const amdgpu_device_t *device, uint64_t address) KEEL_MUST_USE;
 
 // pages.c
 extern const pages_ops_t amdgpu_pages_ops;

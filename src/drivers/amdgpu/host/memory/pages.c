@@ -15,6 +15,9 @@ static keel_status_t pages_register(const pages_user_t *user, void *data, uint64
     (void)written;
     KEEL_TRY(amdgpu_pointer_ask(hsa, data, &info));
     *already = info.type != HSA_EXT_POINTER_TYPE_UNKNOWN;
+    // What HSA has allocated may be for other GPUs alone.
+    if (info.type == HSA_EXT_POINTER_TYPE_HSA)
+        return amdgpu_access_add(user->vendor, (uintptr_t)data);
     if (*already) return NULL;
     keel_status_t status = HSA_CALL(hsa, hsa_amd_memory_lock, data, size, NULL, 0, &locked);
     *address = (uintptr_t)locked;
