@@ -81,6 +81,7 @@ static void settings_init(void)
     settings.atomics = number("KEEL_SIM_ATOMICS", 1, 0, 1);
     settings.bar = number("KEEL_SIM_BAR", 0, 0, 1);
     settings.doorbells = number("KEEL_SIM_DOORBELLS", 1, 0, 1);
+    settings.links = number("KEEL_SIM_LINKS", 1, 0, 1);
     settings.svm = number("KEEL_SIM_SVM", 0, 0, 1);
     settings.watchdog_s = number("KEEL_SIM_WATCHDOG", 10, 0, 1000000);
 }

@@ -30,6 +30,7 @@ typedef struct {
     bool atomics;   // KEEL_SIM_ATOMICS: the links of the GPUs to the host say that they carry them
     bool bar;       // KEEL_SIM_BAR: the host sees all memory of the GPUs
     bool doorbells; // KEEL_SIM_DOORBELLS: those of a GPU can be mapped for other GPUs
+    bool links;     // KEEL_SIM_LINKS: GPUs reach each other's memory
     bool svm;       // KEEL_SIM_SVM: GPUs use memory of the host at its own addresses
     uint64_t watchdog_s; // KEEL_SIM_WATCHDOG: seconds until a packet is reported; 0: never
 } settings_t;

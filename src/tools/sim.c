@@ -23,6 +23,7 @@ static const char usage[] =
     "  --queues=N    run N compute queues of a GPU at a time, more in turn (24)\n"
     "  --atomics=0   say that the links to the host carry no atomic operations\n"
     "  --bar         let the host see all memory of the GPUs\n"
+    "  --links=0     let no GPU reach the memory of another\n"
     "  --svm         let the GPUs use memory of the host at its own addresses\n"
     "  --doorbells=0 refuse to map the doorbells of a GPU for other GPUs\n"
     "  --watchdog=N  name packets that have not completed for N seconds (10; 0: never)\n"
@@ -57,6 +58,7 @@ static const setting_t settings[] = {
     {"--queues", "KEEL_SIM_QUEUES", NULL, 1, 1024, NULL},
     {"--atomics", "KEEL_SIM_ATOMICS", NULL, 0, 1, NULL},
     {"--bar", "KEEL_SIM_BAR", NULL, 0, 1, "1"},
+    {"--links", "KEEL_SIM_LINKS", NULL, 0, 1, NULL},
     {"--svm", "KEEL_SIM_SVM", NULL, 0, 1, "1"},
     {"--doorbells", "KEEL_SIM_DOORBELLS", NULL, 0, 1, NULL},
     {"--watchdog", "KEEL_SIM_WATCHDOG", NULL, 0, 1000000, NULL},

@@ -285,10 +285,13 @@ int memory_free(const kfd_free_memory_t *a)
     return error;
 }
 
-// Whether the kernel can map it for a GPU. Doorbells of another GPU not every one can.
+// Whether the kernel can map it for a GPU. Doorbells of another GPU not every one can, and another
+// one's memory only if the two reach each other.
 static bool is_mappable(const buffer_t *buffer, unsigned node)
 {
-    return sim_settings()->doorbells || !(buffer->flags & KFD_MEM_DOORBELL) || buffer->node == node;
+    if (buffer->node == node) return true;
+    if (buffer->flags & KFD_MEM_DOORBELL) return sim_settings()->doorbells;
+    return sim_settings()->links || !is_vram(buffer);
 }
 
 int memory_map(kfd_map_memory_t *a, bool map)

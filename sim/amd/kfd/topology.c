@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: Apache-2.0
 // The machine as the kernel driver describes it below /sys: a CPU node and a node for each GPU.
-// Each GPU has a link to the CPU and to every other GPU. There is none from the CPU to a GPU, which
-// would say that the host may touch the GPU's memory.
+// Each GPU has a link to the CPU and, if it is to have any, to every other GPU. There is none from
+// the CPU to a GPU, which would say that the host may touch the GPU's memory.
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -72,6 +72,11 @@ static void put_cpu(out_t *out)
              "max_engine_clk_ccompute 2000\n");
 }
 
+static unsigned link_count(void)
+{
+    return sim_settings()->links ? gpu_count() : 1;
+}
+
 static void put_gpu(out_t *out, unsigned node)
 {
     gfx_t gfx = gpu_gfx(node);
@@ -80,7 +85,7 @@ static void put_gpu(out_t *out, unsigned node)
     put_number(out, "simd_count", gfx_units(gfx) * UNIT_SIMDS);
     put_number(out, "mem_banks_count", 1);
     put_number(out, "caches_count", 2);
-    put_number(out, "io_links_count", gpu_count());
+    put_number(out, "io_links_count", link_count());
     put_number(out, "p2p_links_count", 0);
     put_number(out, "cpu_core_id_base", 0);
     put_number(out, "simd_id_base", (uint32_t)FIRST_SIMD);
@@ -195,7 +200,7 @@ static bool put_node(out_t *out, unsigned node, const char *path)
         put_memory(out, node);
     } else if (take_folder(path, "caches/", gpu ? 2 : 0, &index)) {
         put_cache(out, index);
-    } else if (take_folder(path, "io_links/", gpu ? gpu_count() : 0, &index)) {
+    } else if (take_folder(path, "io_links/", gpu ? link_count() : 0, &index)) {
         put_link(out, node, index);
     } else {
         return false;
