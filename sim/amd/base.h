@@ -22,16 +22,16 @@ bool log_enabled(log_topic_t topic);
 
 // What the environment asks for; read once.
 typedef struct {
-    uint64_t seed;    // KEEL_SIM_SEED: of the random order of everything; 0: no such
-    unsigned threads; // KEEL_SIM_THREADS: that run one dispatch
-    unsigned queues;  // KEEL_SIM_QUEUES: compute queues of a GPU that run at a time
-    uint64_t weak;    // KEEL_SIM_WEAK: the seed of weak memory; 0: memory is strong
-    bool strict;      // KEEL_SIM_STRICT: what is allowed and odd is reported, too
-    bool atomics;   // KEEL_SIM_ATOMICS: the links of the GPUs to the host say that they carry them
-    bool bar;       // KEEL_SIM_BAR: the host sees all memory of the GPUs
-    bool doorbells; // KEEL_SIM_DOORBELLS: those of a GPU can be mapped for other GPUs
-    bool links;     // KEEL_SIM_LINKS: GPUs reach each other's memory
-    bool svm;       // KEEL_SIM_SVM: GPUs use memory of the host at its own addresses
+    uint64_t seed;       // KEEL_SIM_SEED: of the random order of everything; 0: no such
+    unsigned threads;    // KEEL_SIM_THREADS: that run one dispatch
+    unsigned queues;     // KEEL_SIM_QUEUES: compute queues of a GPU that run at a time
+    uint64_t weak;       // KEEL_SIM_WEAK: the seed of weak memory; 0: memory is strong
+    bool strict;         // KEEL_SIM_STRICT: what is allowed and odd is reported, too
+    bool atomics;        // KEEL_SIM_ATOMICS: the links of the GPUs to the host carry them
+    bool bar;            // KEEL_SIM_BAR: the host sees all memory of the GPUs
+    bool doorbells;      // KEEL_SIM_DOORBELLS: those of a GPU can be mapped for other GPUs
+    bool links;          // KEEL_SIM_LINKS: GPUs reach each other's memory
+    bool svm;            // KEEL_SIM_SVM: GPUs use memory of the host at its own addresses
     uint64_t watchdog_s; // KEEL_SIM_WATCHDOG: seconds until a packet is reported; 0: never
 } settings_t;
 const settings_t *sim_settings(void);

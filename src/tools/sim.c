@@ -21,7 +21,7 @@ static const char usage[] =
     "  --strict      tell of packets that are odd though they are allowed\n"
     "  --threads=N   run workgroups of a dispatch on N threads at once\n"
     "  --queues=N    run N compute queues of a GPU at a time, more in turn (24)\n"
-    "  --atomics=0   say that the links to the host carry no atomic operations\n"
+    "  --atomics=0   let the links to the host carry no atomic operations\n"
     "  --bar         let the host see all memory of the GPUs\n"
     "  --links=0     let no GPU reach the memory of another\n"
     "  --svm         let the GPUs use memory of the host at its own addresses\n"

@@ -3,6 +3,7 @@
 //
 // Scratch is interleaved as the hardware does: word n of lane l is at 256 n + 4 l. It is addressed
 // here by lane offsets below the scratch aperture, whatever the instruction.
+#include "amd/base.h"
 #include "amd/isa/access.h"
 
 enum { SCRATCH_STRIDE = 4 * LANES };
@@ -135,7 +136,14 @@ void memory_addresses(wave_t *w, const insn_t *i, uint64_t *out)
 typedef struct {
     uint64_t base, room; // addresses base to base + room inclusive are good for this access
     uint8_t *host;
+    bool refuses; // no atomic operation comes there
 } nearby_t;
+
+// Atomic operations on memory of the host that no cache keeps go by the link, if that carries them.
+static bool span_refuses(const span_t *span)
+{
+    return !sim_settings()->atomics && !span->home && !span->coarse;
+}
 
 typedef struct {
     uint8_t *p; // NULL after a fault
@@ -146,6 +154,7 @@ static place_t place_far(wave_t *w, const insn_t *i, unsigned l, uint64_t addres
                          nearby_t *nearby)
 {
     uint32_t upper = (uint32_t)(address >> 32), lower = (uint32_t)address;
+    *nearby = (nearby_t){0};
     if (upper == APERTURE_SCRATCH && i->segment != ENC_GLOBAL) {
         uint64_t word = lower / 4, byte = lower % 4;
         if (byte + (size < 4 ? size : 4) > 4) {
@@ -171,7 +180,7 @@ static place_t place_far(wave_t *w, const insn_t *i, unsigned l, uint64_t addres
         wave_memory_fault(w, i, (int)l, address);
         return (place_t){0};
     }
-    *nearby = (nearby_t){span->base, span->size - size, span->host};
+    *nearby = (nearby_t){span->base, span->size - size, span->host, span_refuses(span)};
     return (place_t){span->host + (address - span->base), 4};
 }
 
@@ -358,6 +367,10 @@ static void pair_return(uint64_t copy, place_t at)
             if (memory_misaligned(w, i, (unsigned)l, address[l], bits / 8)) return NULL;           \
             place_t at = place(w, i, (unsigned)l, address[l], bits / 8, &nearby);                  \
             if (!at.p) return NULL;                                                                \
+            if (nearby.refuses) {                                                                  \
+                RETURN##bits(0);                                                                   \
+                continue;                                                                          \
+            }                                                                                      \
             bool apart = bits == 64 && at.stride != 4;                                             \
             uint8_t *p = apart ? pair_take(&own, at) : at.p;                                       \
             RETURN##bits(call);                                                                    \
