@@ -181,8 +181,8 @@ static int attributes_set(const kfd_svm_t *a)
 {
     uint64_t begin = a->start_addr, end = begin + a->size;
     if (!map_shareable(begin, a->size)) return -EADDRINUSE;
-    // At most two are cut, and there is a gap before each and behind the last.
-    if (2 * range_count + 3 > RANGE_MAX) return -ENOMEM;
+    // Two are cut at most, and before each and behind the last there may be a gap.
+    if (2 * range_count + 5 > RANGE_MAX) return -ENOMEM;
     area_widen(&begin, &end);
     range_split(a->start_addr);
     range_split(a->start_addr + a->size);
@@ -268,7 +268,8 @@ bool svm_has(uint64_t address, uint64_t size)
 void svm_drop(const void *address, uint64_t size)
 {
     uint64_t begin = (uintptr_t)address, end = begin + ((size + PAGE - 1) & ~(uint64_t)(PAGE - 1));
-    if (!atomic_load_explicit(&range_count, memory_order_relaxed)) return;
+    // Relaxed: who unmaps memory knows of the requests for it. The system refuses odd addresses.
+    if (!atomic_load_explicit(&range_count, memory_order_relaxed) || begin % PAGE) return;
     pthread_mutex_lock(&lock);
     size_t first = range_index(begin);
     if (first < range_count && ranges[first].begin < end && range_count < RANGE_MAX) {
