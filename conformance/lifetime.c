@@ -57,11 +57,16 @@ TEST(lifetime, close_ends_what_runs,
     keel_buffer_t *x = NULL;
     TRY(keel_buffer_import(the_device(), &external, NULL, &x));
     OWN(x);
+    keel_buffer_t *word = new_buffer(4); // not every GPU can count in memory of the host
     uint32_t us = 20000;
-    keel_op_t ops[] = {op_hold(hold), op_kernel("slow", 3, &us, 4, KEEL_BIND(x))};
+    keel_op_t ops[] = {
+        op_hold(hold),     keel_op_fill(keel_whole(word), 0, 4),
+        keel_op_barrier(), op_kernel("slow", 3, &us, 4, KEEL_BIND(word)),
+        keel_op_barrier(), keel_op_copy(keel_whole(word), keel_span(x, 0, 4)),
+    };
     keel_point_t done;
-    TRY(keel_queue_submit(the_queue(), KEEL_NO_WAITS, ops, 2, KEEL_SIGNAL(keel_point(out, 1)),
-                          &done));
+    TRY(keel_queue_submit(the_queue(), KEEL_NO_WAITS, ops, sizeof ops / sizeof *ops,
+                          KEEL_SIGNAL(keel_point(out, 1)), &done));
     hold_entered(hold, done);
     gate_open(hold->gate);
     drop(the_device());
