@@ -377,6 +377,14 @@ static void test_recorded(void **state)
     graphs_are(97, 33);
 }
 
+// Releases the kernels, and waits until a thread of the library has unloaded them: it is counted.
+static void unload_all(place_t *place)
+{
+    uint32_t before = atomic_load(&unloaded);
+    keel_executable_release(place->kernels);
+    await(atomic_load(&unloaded) != before);
+}
+
 // What a graph has launched may be unloaded.
 static void test_unloaded(void **state)
 {
@@ -388,7 +396,7 @@ static void test_unloaded(void **state)
                                    tally(place, keel_span(place->words, 0, 4)), &done));
         ok(done);
         assert_int_equal(count(place, 0) - before, 1);
-        keel_executable_release(place->kernels);
+        unload_all(place);
         load(place);
     }
     graphs_are(97, 33);
@@ -413,7 +421,7 @@ static void test_refused(void **state)
     assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
     assert_int_equal(count(place, 0) - before, MANY);
     graphs_are(98, 34);
-    keel_executable_release(place->kernels);
+    unload_all(place);
     graphs_are(98, 35); // which goes with its kernel
     load(place);
     graphs_are(98 + 33, 35 + 32);
@@ -421,7 +429,7 @@ static void test_refused(void **state)
     assert_null(keel_queue_run(queue, KEEL_NO_WAITS, op, NULL));
     assert_null(keel_queue_wait_idle(queue, KEEL_FOREVER));
     atomic_store(&refusals, 1);
-    keel_executable_release(place->kernels);
+    unload_all(place);
     graphs_are(98 + 33, 35 + 33);
     load(place);
     graphs_are(98 + 66, 35 + 65);
