@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: Apache-2.0
-// links_test FILE: where no atomic operations come to memory of the host, they leave it as it is
+// atomics_test FILE: where no atomic operations come to memory of the host, they leave it as it is
 // and return 0, and plain stores arrive (KEEL_SIM_ATOMICS=0). Memory of the GPU takes them.
 #include <stdio.h>
 
